@@ -12,7 +12,7 @@ from iosweep.errors import Obstacle, TargetHangs
 from iosweep.findings import Line
 from iosweep.plan.launchers import Mpiexec
 from iosweep.programs import path as programs
-from iosweep.programs.path import Program, UnusableTool
+from iosweep.programs.path import Program
 from iosweep.target.agent import Agent
 from machine import InProcess
 
@@ -97,10 +97,10 @@ def test_a_target_that_is_not_usable_is_wrong_and_the_rest_is_checked(
 
 
 def test_a_tool_that_is_not_here_is_wrong() -> None:
-    there: dict[str, Program | UnusableTool] = {"ior": Program("/x/ior", "ab", "IOR-4.0.0", ())}
+    there: dict[str, Program | Obstacle] = {"ior": Program("/x/ior", "ab", "IOR-4.0.0", ())}
     hydra = Mpiexec("/x/mpiexec", "4.3.0")
     assert doctor.judge_tools(there, hydra) == Line("tools", "ok", "/x/ior (IOR-4.0.0)")
     found = doctor.judge_tools(there, Obstacle("there is no mpiexec of MPICH", "`make venv` installs one"))
     assert (found.outcome, found.change) == ("wrong", "`make venv` installs one")
-    broken = doctor.judge_tools(there | {"fio": UnusableTool("exit code 1", "", False)}, None)
+    broken = doctor.judge_tools(there | {"fio": Obstacle("exit code 1")}, None)
     assert broken.outcome == "wrong" and broken.change

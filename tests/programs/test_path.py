@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from iosweep.errors import Obstacle
 from iosweep.plan.launchers import Mpiexec
 from iosweep.programs import builds
 from iosweep.programs import path as programs
-from iosweep.programs.path import Program, UnusableTool
+from iosweep.programs.path import Program
 from iosweep.target.agent import Agent
 from iosweep.tools import tools
 
@@ -29,7 +30,7 @@ def put(path: Path, name: str, script: str) -> Path:
     return path / name
 
 
-def found(name: str = "fio") -> Program | UnusableTool:
+def found(name: str = "fio") -> Program | Obstacle:
     with Agent() as agent:
         return programs.find(tools()[name], agent.run)
 
@@ -80,16 +81,16 @@ def test_a_program_that_is_too_old_or_does_not_run_is_not_used(
         fio.unlink()
         assert program.replaced()
     else:
-        assert isinstance(program, UnusableTool)
+        assert isinstance(program, Obstacle)
         assert program.lasting == lasting
-        assert str(fio) in program.reason
-        assert version in program.reason
+        assert str(fio) in str(program)
+        assert version in str(program)
 
 
 @pytest.mark.usefixtures("path")
 def test_a_program_that_is_not_there_is_named_with_how_to_get_it() -> None:
     program = found("ior")  # no agent is started
-    assert isinstance(program, UnusableTool)
+    assert isinstance(program, Obstacle)
     assert program.lasting
     assert program.what.startswith("ior ")
     assert tools()["ior"].get_it in program.remedy

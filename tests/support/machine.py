@@ -328,7 +328,7 @@ class Scripted(Allocation):
                 patch.setattr(process, "adopt_orphans", lambda: None)
                 for module in (launchers, launch):
                     patch.setattr(module, "mpiexec", lambda *_: machine.mpiexec)
-                patch.setattr(builds, "_output", lambda *_: "")  # no package manager knows the scripted tools
+                patch.setattr(builds, "output", lambda *_: "")  # no package manager knows the scripted tools
                 patch.setattr(builds, "libraries", lambda *_: "")
                 patch.setattr(node_agent, "absent", lambda path: [])  # they have no libraries
                 patch.setattr(builds, "libraries", lambda path: "")

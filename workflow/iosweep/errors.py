@@ -34,10 +34,12 @@ class Problem:
 
 
 class Obstacle(NamedTuple):
-    """What is wrong, and what to do about it; `remedy` is empty if that is not known."""
+    """What is wrong, and what to do about it; `remedy` is empty if that is not known. `lasting`: another attempt would
+    meet it, too."""
 
     what: str
     remedy: str = ""
+    lasting: bool = True
 
     def __str__(self) -> str:
         return f"{self.what}; {self.remedy}" if self.remedy else self.what

@@ -36,7 +36,7 @@ from iosweep.plan.launchers import SLURM_LAUNCHERS, Mpiexec, mpiexec
 from iosweep.plan.model import Plan
 from iosweep.programs import path as programs
 from iosweep.programs import spack
-from iosweep.programs.path import Program, UnusableTool
+from iosweep.programs.path import Program
 from iosweep.run import agents as node_agent
 from iosweep.run import allocation, target_check
 from iosweep.run import nodes as run_nodes
@@ -114,7 +114,7 @@ def plan(configuration: Path | None) -> tuple[Config | None, Plan | None, Line]:
 def working_directory(submits: bool) -> list[Line]:
     """A line if Snakemake cannot work in this directory. `submits`: it sends jobs to Slurm."""
     obstacle = submission.working_directory(str(Path.cwd()), submits)
-    return [wrong("directory", *obstacle)] if obstacle else []
+    return [wrong("directory", obstacle.what, obstacle.remedy)] if obstacle else []
 
 
 def spack_tools(config: Config, provider: str) -> tuple[list[Line], str | None]:
@@ -130,7 +130,7 @@ def spack_tools(config: Config, provider: str) -> tuple[list[Line], str | None]:
     except ConfigError as error:
         return [wrong("Spack", str(error.problems[0]), "fix it")], None
     except Unusable as error:
-        return [wrong("Spack", *error.obstacle)], None
+        return [wrong("Spack", error.obstacle.what, error.obstacle.remedy)], None
     if built is None:
         why = f"{place.file} is not there: the first run builds the tools, which may take an hour"
         return [unchecked("Spack", why, "`snakemake tools` builds them alone")], None
@@ -143,9 +143,9 @@ def _used(made: Plan) -> list[Tool]:
     return [tools()[name] for name in sorted({point.tool for point in made.points})]
 
 
-def judge_tools(found: Mapping[str, Program | UnusableTool], launcher: Mpiexec | Obstacle | None) -> Line:
+def judge_tools(found: Mapping[str, Program | Obstacle], launcher: Mpiexec | Obstacle | None) -> Line:
     """`launcher`: of MPI ranks, or why there is none; None where none is needed, or Slurm's is. Pure."""
-    if lacking := [one for one in (*found.values(), launcher) if isinstance(one, UnusableTool | Obstacle)]:
+    if lacking := [one for one in (*found.values(), launcher) if isinstance(one, Obstacle)]:
         change = "; ".join(dict.fromkeys(one.remedy for one in lacking if one.remedy))
         seen = "; ".join(one.what for one in lacking)
         return wrong("tools", f"{seen}: their points would be missing", change or "see what is wrong with it")
@@ -208,7 +208,7 @@ def job_nodes(config: Config | None, made: Plan | None, directory: Path) -> list
             lines = [ok("nodes", f"{hosts(job.hosts)} answered"), _shared_directory(remote)]
             return lines + (_campaign_on_nodes(config, made, profile, job.id, remote) if config and made else [])
     except Unusable as error:
-        return [wrong("profile", *error.obstacle)]
+        return [wrong("profile", error.obstacle.what, error.obstacle.remedy)]
     except (AllocationError, Refused, TargetError, TargetHangs) as error:
         return [wrong("nodes", str(error), _ON_ALL_NODES)]
 

@@ -101,7 +101,7 @@ def _profile(directory: Path) -> tuple[Profile | None, list[Line]]:
     try:
         profile = read(directory)
     except Unusable as error:
-        return None, [wrong("profile", *error.obstacle)]
+        return None, [wrong("profile", error.obstacle.what, error.obstacle.remedy)]
     if not profile.slurm:
         seen = f"{profile.file} has no `executor: iosweep`"
         return None, [wrong("profile", seen, "name one for Slurm with --profile")]

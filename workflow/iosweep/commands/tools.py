@@ -10,7 +10,7 @@ from pathlib import Path
 
 from iosweep.commands import campaigns
 from iosweep.config import sweep_file
-from iosweep.errors import BuildError, ExitCode, Obstacle, Refused, Unusable
+from iosweep.errors import BuildError, ExitCode, Refused, Unusable
 from iosweep.node.process import Stopped, adopt_orphans, stoppable
 from iosweep.plan import launchers
 from iosweep.plan.expand import make_plan
@@ -49,7 +49,7 @@ def show(arguments: Namespace) -> int:
             if isinstance(one, Program | launchers.Mpiexec):
                 _print(name, one.version, one.path, builds.package_of(one.path) or "of no package")
             else:
-                _print(name, "", "", str(one) if isinstance(one, Obstacle) else one.reason)
+                _print(name, "", "", str(one))
         return 0 if any(isinstance(one, Program) for one in found.values()) else 1
     wanted = spack.read(configured)
     try:

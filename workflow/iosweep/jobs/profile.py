@@ -140,7 +140,7 @@ def parse(resources: Mapping[str, object], slurm: bool, file: str = "profile", t
         {name: value for name, value in given.items() if name not in wrong},
         {least: differs for least, differs in larger.items() if f"from_{least}_nodes" not in wrong},
         slurm,
-        tuple(Problem(file, line, f"default-resources.{name}", *why) for line, name, why in problems),
+        tuple(Problem(file, line, f"default-resources.{name}", why.what, why.remedy) for line, name, why in problems),
     )
 
 

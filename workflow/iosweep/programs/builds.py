@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import os
 import re
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,14 +17,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from iosweep.files.documents import Count, Part
-from iosweep.programs.path import Program, libraries
+from iosweep.programs.path import Program, libraries, output
 from iosweep.tools import tools
 
 if TYPE_CHECKING:  # who reads tables needs the forms alone
     from iosweep.plan.launchers import Mpiexec
-
-#: Time limit of a package manager.
-_ANSWER_S = 10.0
 
 
 class BuiltProgram(Part, frozen=True, kw_only=True):
@@ -129,9 +125,9 @@ def package_of(path: str) -> str | None:
     It is the package of the file that runs, at the end of symbolic links (update-alternatives makes such).
     """
     file = os.path.realpath(path)
-    if owner := _output("dpkg-query", "--search", file).partition(":")[0]:
-        return f"{owner} {_output('dpkg-query', '--show', '--showformat=${Version}', owner)} (dpkg)"
-    if owner := _output("rpm", "--query", "--queryformat", r"%{NAME} %{EVR}", "--file", file):
+    if owner := output("dpkg-query", "--search", file).partition(":")[0]:
+        return f"{owner} {output('dpkg-query', '--show', '--showformat=${Version}', owner)} (dpkg)"
+    if owner := output("rpm", "--query", "--queryformat", r"%{NAME} %{EVR}", "--file", file):
         return f"{owner} (rpm)"
     return _of_python(path) or _of_python(file)
 
@@ -147,20 +143,3 @@ def _of_python(path: str) -> str | None:
             if f"\n{file}," in f"\n{distribution.read_text('RECORD') or ''}":
                 return f"{distribution.metadata['Name']} {distribution.version} (Python)"
     return None
-
-
-def _output(program: str, *arguments: str) -> str:
-    """Standard output of a command; empty if it is not installed, fails or does not end in time."""
-    environment = {**os.environ, "LC_ALL": "C"}
-    try:
-        done = subprocess.run(
-            [program, *arguments],
-            capture_output=True,
-            timeout=_ANSWER_S,
-            check=True,
-            stdin=subprocess.DEVNULL,
-            env=environment,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.decode("utf-8", "replace").strip()

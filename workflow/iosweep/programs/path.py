@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -15,6 +16,9 @@ from iosweep.errors import Obstacle
 from iosweep.node.process import Completed
 from iosweep.text import printable
 from iosweep.tools import Tool, tools
+
+#: Time limit of commands that tell about programs.
+_ANSWER_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -57,13 +61,28 @@ def hash_of(path: str) -> str | None:
         return f"unreadable, {status.st_size} bytes of {status.st_mtime_ns}"
 
 
+def output(*argv: str, failed: bool = False) -> str:
+    """Standard output of a command; empty if it is not installed, fails or does not end in time. `failed`: also that of
+    one that fails, and its errors."""
+    errors = subprocess.STDOUT if failed else subprocess.DEVNULL
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            timeout=_ANSWER_S,
+            check=not failed,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode("utf-8", "replace").strip()
+
+
 def libraries(path: str) -> str:
     """The loader's list of a program's libraries; empty for a script."""
-    try:
-        done = subprocess.run(["ldd", path], capture_output=True, text=True, errors="replace", timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout + done.stderr
+    return output("ldd", path, failed=True)
 
 
 def absent(path: str) -> list[str]:
@@ -82,21 +101,7 @@ def mpi(path: str) -> str | None:
     return next((name for name, library in _MPI.items() if re.search(rf"^\s*({library})", found, re.MULTILINE)), None)
 
 
-@dataclass(frozen=True)
-class UnusableTool:
-    """A tool that cannot be used. `remedy`: what to do, if that is known. `lasting`: until the binary changes; else it
-    may work at another time."""
-
-    what: str
-    remedy: str
-    lasting: bool
-
-    @property
-    def reason(self) -> str:
-        return str(Obstacle(self.what, self.remedy))
-
-
-def find(tool: Tool, run: Callable[[list[str], float], Completed], search: str | None = None) -> Program | UnusableTool:
+def find(tool: Tool, run: Callable[[list[str], float], Completed], search: str | None = None) -> Program | Obstacle:
     """Find a tool's program and ask for its version.
 
     run: runs a command with a time limit in seconds (Agent.run). search: directories to search instead of PATH, for
@@ -104,22 +109,20 @@ def find(tool: Tool, run: Callable[[list[str], float], Completed], search: str |
     """
     path = shutil.which(tool.program, path=search)
     if path is None and search is not None:
-        return UnusableTool(
-            f"{tool.program} is not among the tools that Spack has built", "add it to specs", lasting=True
-        )
+        return Obstacle(f"{tool.program} is not among the tools that Spack has built", "add it to specs")
     if path is None:
-        return UnusableTool(f"{tool.program} is not on PATH", f"get it with {tool.get_it}", lasting=True)
+        return Obstacle(f"{tool.program} is not on PATH", f"get it with {tool.get_it}")
     stamp = _stamp(path)
     try:
         done = run([path, *tool.version_argv[1:]], 30.0)
     except OSError as error:
-        return UnusableTool(f"{path} does not run: {error.strerror}", "", lasting=False)
+        return Obstacle(f"{path} does not run: {error.strerror}", lasting=False)
     if done.exit_code or done.timed_out or done.flooded:
         how = f"exit code {done.exit_code}" if done.exit_code > 0 else f"killed by signal {-done.exit_code}"
         how = "not done within 30 s" if done.timed_out else how
         printed = printable(done.stderr.decode("utf-8", "replace").strip()[:200])
-        return UnusableTool(f"{path} does not run: {how} {printed}".rstrip(), "", lasting=False)
+        return Obstacle(f"{path} does not run: {how} {printed}".rstrip(), lasting=False)
     version = printable(tool.version(done.stdout.decode("utf-8", "replace"))[:100])
     if wrong := tool.unfit(version):
-        return UnusableTool(f"{path} cannot be used: {wrong}", f"get another with {tool.get_it}", lasting=True)
+        return Obstacle(f"{path} cannot be used: {wrong}", f"get another with {tool.get_it}")
     return Program(path, sha256(tool.name, search) or "", version, stamp)

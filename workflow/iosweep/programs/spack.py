@@ -430,6 +430,6 @@ def verified(search: str, specs: frozenset[str]) -> dict[str, Program]:
             for name, tool in tools().items()
             if name in specs or shutil.which(tool.program, path=search)
         }
-    if unusable := [str(each.reason) for each in found.values() if not isinstance(each, Program)]:
+    if unusable := [str(each) for each in found.values() if not isinstance(each, Program)]:
         raise BuildError("; ".join(unusable))
     return {name: program for name, program in found.items() if isinstance(program, Program)}

@@ -17,7 +17,7 @@ from iosweep.node.facts import NodeFacts, collect
 from iosweep.plan.launchers import Mpiexec, candidates
 from iosweep.plan.model import Point
 from iosweep.programs import builds
-from iosweep.programs.path import Program, UnusableTool, find, hash_of, sha256
+from iosweep.programs.path import Program, find, hash_of, sha256
 from iosweep.run import agents, target_check
 from iosweep.run.agents import RemoteAgents
 from iosweep.run.launch import Commands, needs_mpiexec
@@ -57,9 +57,9 @@ def find_programs(setup: Setup) -> Binaries:
         """The needs of a point that this machine does not meet."""
         if lacking := launcher.lacks(point):
             return Missing(msgspec.convert(lacking[0], Needs), lacking[1])
-        if isinstance(program := asked[point.tool], UnusableTool):
+        if isinstance(program := asked[point.tool], Obstacle):
             sha = sha256(point.tool, search) if program.lasting else None
-            return Missing(Needs(tool=point.tool, sha256=sha), program.reason)
+            return Missing(Needs(tool=point.tool, sha256=sha), str(program))
         if tools()[point.tool].mpi and isinstance(mpiexec, Obstacle):
             reason = f"the launcher {launcher.name} cannot be used: {mpiexec}"
             return Missing(Needs(mpiexec=tuple(candidates(search, launcher.manager))), reason)
