@@ -198,3 +198,19 @@ def test_what_slurm_would_refuse_or_never_start_is_told_before_anything_is_submi
         assert bool(found.fit) == (not why and not note)
         tried = [argv for argv in slurm.asked if argv[0] == "sbatch"]
         assert all(argv[-3:] == ["--test-only", "--wrap", "true"] for argv in tried)
+
+
+def test_no_job_is_submitted_where_another_cluster_may_take_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster of a federation, as its own scontrol names it."""
+    federation = (
+        "Federation: fed\nSelf:       lab:10.77.0.1:6817 ID:1 FedState:ACTIVE Features:\nSibling:    b:::0 ID:2\n"
+    )
+    slurm = Slurm({"scontrol": federation, "sbatch": ""})
+    monkeypatch.setattr(query, "ask", slurm.ask)
+    job = Timed(1, 60.0, profile.Profile()), 60, ["sbatch"]
+    found = submission.try_jobs([job])
+    assert "`export SLURM_CLUSTERS=lab`" in "".join(found.refusals) and not found.fit
+    assert [argv[0] for argv in slurm.asked] == ["scontrol"]
+    monkeypatch.setenv("SLURM_CLUSTERS", "lab")
+    slurm.says["scontrol"] = PARTITIONS
+    assert submission.try_jobs([job]).fit

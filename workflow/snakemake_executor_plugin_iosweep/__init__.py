@@ -315,7 +315,10 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._silent = False
         end, tell = self._watch.decide(jobs, now_s)
         for job in tell:
-            pending.say(self._watch.sentence(job))
+            if change := pending.too_many_nodes(job):
+                end.append((job, change))
+            else:
+                pending.say(self._watch.sentence(job))
         for job, change in end:
             self._give_up(job, change)
         return jobs

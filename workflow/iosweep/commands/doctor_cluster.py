@@ -216,7 +216,8 @@ def _wait(number: str, place: Path, wait_s: float) -> list[Line]:
     began, pause_s, job = time.monotonic(), _FIRST_S, None
     while (job := query.job(number)) and job.alive and job.state != "COMPLETING":
         waits, late_s = job.state == "PENDING", time.monotonic() - began
-        if waits and late_s > pending.BELIEVED_S and (change := pending.remedy(job.reason)):
+        believed = waits and late_s > pending.BELIEVED_S
+        if believed and (change := pending.remedy(job.reason) or pending.too_many_nodes(job)):
             return [wrong("nodes", f"a job like the campaign's would wait forever ({job.reason})", change)]
         if waits and late_s > wait_s:
             more = "try --wait 10min"

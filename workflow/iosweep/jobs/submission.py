@@ -184,6 +184,8 @@ def try_jobs(jobs: Iterable[tuple[Work, int, Sequence[str]]]) -> Trials:
     """Try jobs: by the limits of their partitions, then by Slurm itself. `jobs`: work, minutes and command of each."""
     refused: dict[str, list[str]] = {}
     trials = Trials([], [], [])
+    if why := federated():
+        return Trials([why], [], [])
     for work, asked_min, sbatch in jobs:
         refusal, note = _tried(work, asked_min, sbatch)
         if refusal:
@@ -216,6 +218,20 @@ def _tried(work: Work, asked_min: int, sbatch: Sequence[str]) -> tuple[str | Non
                     return None, f"{have} that can be used ({not_able}); the job waits for the others"
         return f"{said}; {meaning(said, work.asks)}", None
     return None, None
+
+
+def federated() -> str | None:
+    """Why jobs are not submitted in a federation, and what to do; None without one."""
+    if "SLURM_CLUSTERS" in os.environ:
+        return None
+    try:
+        printed = query.ask(["scontrol", "show", "federation"])
+    except Unanswered:
+        return None
+    if not (match := re.search(r"^Federation: *(\S+)\nSelf: *([^:\s]+)", printed, re.MULTILINE)):
+        return None
+    why = f"the cluster belongs to the federation {match[1]}: a job may run on another of its clusters, unseen here"
+    return f"{why}; `export SLURM_CLUSTERS={match[2]}` keeps jobs on this one"
 
 
 def limits(names: str | None) -> list[dict[str, str]]:
