@@ -328,23 +328,27 @@ def _splits(row: Sequence[float], start: int, limit: float, at: int | None = Non
 def _clearest(row: Sequence[float]) -> tuple[int, float] | None:
     """(the split at which two levels differ most; probability of a split so clear by chance, among all splits of the
     row); None where a row has too few nights."""
-    if (at := best_split(row, LEAST_NIGHTS)) is None:
+    if (split := best_split(row, LEAST_NIGHTS)) is None:
         return None
+    at = split[0]
     p = _change_of_level(row[:at], row[at:]).p
     return at, min(1.0, p * (len(row) - 2 * LEAST_NIGHTS + 1))
 
 
-def best_split(row: Sequence[float], least: int) -> int | None:
-    """Where a row splits into the two levels that differ most, by the sum of squares between them; None for a row of
-    fewer than two times `least` values."""
-    middle, running = fmean(row) if row else 0.0, 0.0
-    best: tuple[float, int | None] = -1.0, None
-    for at, value in enumerate(row[: len(row) - least], 1):
-        running += value - middle
-        if at >= least:
-            between = running**2 * len(row) / (at * (len(row) - at))
-            best = max(best, (between, at), key=lambda split: split[0])
-    return best[1]
+def best_split(row: Sequence[float], least: int) -> tuple[int, float] | None:
+    """(where a row splits into the two levels that differ most; sum of squares between them, the rest of the row's is
+    within); None for a row of fewer than two times `least` values."""
+    number = len(row)
+    if number < 2 * least:
+        return None
+    middle, best, highest = fmean(row), least, -1.0
+    running = math.fsum(row[: least - 1]) - (least - 1) * middle
+    for at in range(least, number - least + 1):
+        running += row[at - 1] - middle
+        between = running * running * number / (at * (number - at))
+        if between > highest:
+            best, highest = at, between
+    return best, highest
 
 
 def _change_of_level(before: Sequence[float], after: Sequence[float]) -> Change:

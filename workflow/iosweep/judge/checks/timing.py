@@ -352,7 +352,7 @@ def _level(values: Sequence[float], step_s: float, words: Words) -> Shape | None
 def _modes(values: Sequence[float], words: Words) -> Shape | None:
     """Two groups of windows that lie far apart, however they follow each other."""
     ranked = sorted(values)
-    if (k := _split(ranked, MODE_STEPS)) is None:
+    if ranked[-1] < MODE_RATIO * ranked[0] or (k := _split(ranked, MODE_STEPS)) is None:
         return None
     low, high = fmean(ranked[:k]), fmean(ranked[k:])
     if high < MODE_RATIO * low:
@@ -363,12 +363,13 @@ def _modes(values: Sequence[float], words: Words) -> Shape | None:
 
 def _split(values: Sequence[float], steps: float) -> int | None:
     """Where a row splits into two levels, None where they do not differ by so many deviations within them."""
-    k = statistics.best_split(values, max(2, math.ceil(LEVEL_SHARE * len(values))))
-    if k is None:
+    number, mean = len(values), fmean(values)
+    if (split := statistics.best_split(values, max(2, math.ceil(LEVEL_SHARE * number)))) is None:
         return None
-    before, after = fmean(values[:k]), fmean(values[k:])
-    squares = math.fsum((v - (before if n < k else after)) ** 2 for n, v in enumerate(values))
-    return k if abs(before - after) >= steps * math.sqrt(squares / len(values)) and before != after else None
+    at, between = split
+    distance = math.sqrt(between * number / (at * (number - at)))
+    within = math.sqrt(max(0.0, sum((value - mean) ** 2 for value in values) - between) / number)
+    return at if distance > 0 and distance >= steps * within else None
 
 
 def _drift(values: Sequence[float], words: Words) -> Shape | None:
