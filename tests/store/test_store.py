@@ -248,6 +248,8 @@ def test_a_second_try_that_went_worse_does_not_count(tmp_path: Path) -> None:
             store.commit(POINT, 1, record(headline=value, retry=retry, retried=retried), {})
         result = only(store)
         assert (result.attempt, result.retried) == (counts, True), (first, second)  # and there is no third
+        store.supersede(result)
+        assert store.repetitions() == {}, (first, second)  # the try that did not count does not take its place
 
 
 def test_the_name_of_a_new_directory_is_synced(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

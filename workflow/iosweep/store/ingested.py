@@ -134,10 +134,10 @@ def raw(results: Path, files: Sequence[IngestedFile]) -> Iterator[tuple[Ingested
             yield file, data
 
 
-def damage(results: Path, document: Ingested | None = None) -> list[str]:
-    """Damage of both files, as sentences; contents are compared when they are read. `document`: if it was loaded."""
+def damage(results: Path) -> list[str]:
+    """Damage of both files, as sentences; contents are compared when they are read."""
     try:
-        wanted = (document or load(results)[0]).files
+        wanted = load(results)[0].files
         with _archive(results) as archive:
             there = {info.filename: info.file_size for info in archive.infolist()}
         if lost := [file for file in wanted if there.get(file.sha256) != file.bytes]:
