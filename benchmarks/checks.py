@@ -10,7 +10,7 @@ from unittest import mock
 import campaigns
 from iosweep.judge import verdict
 from iosweep.judge.checks import CHECKS
-from iosweep.judge.findings import Check, Seen
+from iosweep.judge.findings import Check, Observation
 from iosweep.plan.model import Plan
 from iosweep.store.record import Finding
 from iosweep.tables.make import make_tables
@@ -36,12 +36,12 @@ def run(_: Size, work: Path) -> Iterator[Row]:
               budget=f"≤ {MOST_S * 1e6:.0f} µs", met=whole_s <= MOST_S)  # fmt: skip
 
 
-def _judged(made: Plan, results: Path) -> list[Seen]:
+def _judged(made: Plan, results: Path) -> list[Observation]:
     """What the checks look at, of each row that merge makes."""
-    rows: list[Seen] = []
+    rows: list[Observation] = []
     judge_phase = verdict.judge_phase
 
-    def noted(seen: Seen) -> dict[str, Finding]:
+    def noted(seen: Observation) -> dict[str, Finding]:
         rows.append(seen)
         return judge_phase(seen)
 
@@ -50,7 +50,7 @@ def _judged(made: Plan, results: Path) -> list[Seen]:
     return rows
 
 
-def _per_row_s(check: Check, rows: list[Seen]) -> float:
+def _per_row_s(check: Check, rows: list[Observation]) -> float:
     """CPU seconds per row, of the fastest round."""
     rounds = []
     for _ in range(_ROUNDS):

@@ -15,7 +15,7 @@ from iosweep.details import NodeRate, Series
 from iosweep.errors import cause
 from iosweep.judge import findings, verdict
 from iosweep.judge.checks import CHECKS
-from iosweep.judge.findings import NOT_APPLICABLE, Check, Seen, failed, passed, unchecked
+from iosweep.judge.findings import NOT_APPLICABLE, Check, Observation, failed, passed, unchecked
 from iosweep.plan.model import Point
 from iosweep.tools import Echo, Evidence, Parsed, tools
 from records import ON_TARGET, phase_run
@@ -93,7 +93,7 @@ def seen(
     tool: str = "fio",
     shortest_s: float = 0.0,
     **changes: Any,
-) -> Seen:
+) -> Observation:
     """A run where all is well, with keys of its parts changed; a key that is None is taken out.
 
     `seconds`: the phase time, None for one pass; `ran_on`: the nodes that the tool says it ran on.
@@ -117,7 +117,7 @@ def seen(
     evidence |= {"mpi": "tasks" in evidence, "shifts": "shift" in evidence}
     parsed = Parsed("fio-3.33", part(FIGURES), Evidence(**evidence), problems)
     memory_bytes = memory if isinstance(memory, dict) else {"n1": memory}
-    return Seen(
+    return Observation(
         point,
         PHASES[phase],
         phase_run(part(RUN)),
@@ -496,7 +496,7 @@ def test_the_cause_of_an_error_says_whether_another_try_may_help() -> None:
 def test_what_was_not_run_passes_nothing() -> None:
     # exit code 0 is what a run has that never was; it says nothing about O_DIRECT
     run = phase_run(RUN | {"not_run": "not run: no space"})
-    found = verdict.judge_phase(Seen(seen().point, PHASES["rand_write"], run, Parsed(), ON_TARGET, {"n1": GIB}))
+    found = verdict.judge_phase(Observation(seen().point, PHASES["rand_write"], run, Parsed(), ON_TARGET, {"n1": GIB}))
     assert verdict.verdict_of(found) == ("invalid", ("not run: no space",))
     assert set(found) == {"exit_status"}
     # but the reason why not

@@ -5,7 +5,7 @@ from typing import Any
 
 from iosweep.config.sweeps import Repetitions
 from iosweep.judge import verdict
-from iosweep.judge.findings import Seen
+from iosweep.judge.findings import Observation
 from iosweep.plan.model import Point
 from iosweep.tools import Parsed, Phase, Step
 from iosweep.tools.reading import Reading
@@ -38,6 +38,6 @@ def judged(
     place = [echo.place] if echo and echo.place else []
     known = {"exit_code": 0, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": files, "argv": [tool, *place]}
     memory = {f"n{k + 1}": 1 << 30 for k in range(step.nodes)}
-    seen = Seen(point, phase, phase_run(known | run), parsed, ON_TARGET, memory, "ext4")
+    seen = Observation(point, phase, phase_run(known | run), parsed, ON_TARGET, memory, "ext4")
     findings = {check: finding for check, finding in verdict.judge_phase(seen).items() if check not in but}
     return verdict.verdict_of(findings)[0], [check for check, f in findings.items() if f.outcome == "fail"]

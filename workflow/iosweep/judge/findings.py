@@ -29,8 +29,8 @@ Severity = Literal["invalid", "suspect"]
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a check may look at.
+class Observation:
+    """A phase of a repetition as the checks see it.
 
     run: the phase's entry in the stored result (exit code, files, load ...); parsed: the tool's output; target: the
     plan's target; memory_bytes: of each node that measured, by its name, None if unknown; fstype: the target's type of
@@ -100,7 +100,7 @@ class Check:
     def doc(self) -> str:
         return " ".join((self.function.__doc__ or "").split())
 
-    def find(self, s: Seen) -> Finding:
+    def find(self, s: Observation) -> Finding:
         """The finding of a phase."""
         if self.data and s.phase.kind == "metadata":
             return NOT_APPLICABLE
@@ -121,7 +121,7 @@ class Check:
         more = f"; and {len(same) - SHOWN_NODES} more nodes" if len(same) > SHOWN_NODES else ""
         return Finding(worst, "; ".join(shown) + more, any(f.curable for f in same.values()))
 
-    def _find(self, s: Seen) -> Finding:
+    def _find(self, s: Observation) -> Finding:
         return NO_OUTPUT if self.needs and self.needs not in s.parsed.figures else self.function(s)
 
 

@@ -21,7 +21,7 @@ import iosweep
 from iosweep.details import FACTOR
 from iosweep.judge import nodes
 from iosweep.judge.checks import CHECKS, SEVERITIES, caches
-from iosweep.judge.findings import NOT_APPLICABLE, Seen, chained
+from iosweep.judge.findings import NOT_APPLICABLE, Observation, chained
 from iosweep.node import monitor
 from iosweep.node.pinning import CpuRecord
 from iosweep.plan.model import Plan, Point
@@ -75,7 +75,7 @@ def judge(
     for run in record.phases:
         step, phase = steps[run.phase]
         parsed = _parse(point, step, phase, printed.get(step.name, {}), record.hosts or (record.host,))
-        seen = Seen(
+        seen = Observation(
             point,
             phase,
             run,
@@ -114,7 +114,7 @@ def _parse(point: Point, step: Step, phase: Phase, streams: Streams, hosts: Sequ
     return replace(parsed, evidence=evidence, figures=figures, problems=problems)
 
 
-def _row(seen: Seen, host: str) -> Row:
+def _row(seen: Observation, host: str) -> Row:
     """The row of a phase. host: the first node."""
     phase, run, parsed = seen.phase, seen.run, seen.parsed
     evidence, figures = parsed.evidence, parsed.figures
@@ -147,7 +147,7 @@ def _row(seen: Seen, host: str) -> Row:
     )
 
 
-def judge_phase(seen: Seen) -> dict[str, Finding]:
+def judge_phase(seen: Observation) -> dict[str, Finding]:
     """check -> its finding, of the checks that apply, in the order of CHECKS.
 
     For a phase that was not run only the checks apply that explain why: those of its files, or `exit_status`.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from iosweep.judge.findings import NO_OUTPUT, NOT_APPLICABLE, SHOWN_NODES, Seen, failed, passed, unchecked
+from iosweep.judge.findings import NO_OUTPUT, NOT_APPLICABLE, SHOWN_NODES, Observation, failed, passed, unchecked
 from iosweep.node import fs_types
 from iosweep.node.counters import Counted, Moved
 from iosweep.store.record import Finding
@@ -16,7 +16,7 @@ from iosweep.units import human_size
 _OWN = unchecked("nodes read what they had written themselves, past their caches (O_DIRECT)")
 
 
-def client_cache(s: Seen) -> Finding:
+def client_cache(s: Observation) -> Finding:
     """The client's cache took no part: O_DIRECT on a file system that is known to honor it, or each node read at least
     twice its memory, each byte counted once.
     """
@@ -53,7 +53,7 @@ def client_cache(s: Seen) -> Finding:
     return passed(f"{least}: {ratio:.3g} times as much" + ", and no less on the others" * (s.point.nodes > 1))
 
 
-def server_cache(s: Seen) -> Finding:
+def server_cache(s: Observation) -> Finding:
     """Reads are not served from the servers' memory: what was read, each byte counted once, is at least twice
     target.server_cache.
     """
@@ -76,14 +76,14 @@ def server_cache(s: Seen) -> Finding:
     )
 
 
-def passes(s: Seen) -> float | None:
+def passes(s: Observation) -> float | None:
     """How often a phase went over its files: bytes moved / bytes of the files. None where that is not known."""
     moved = [s.parsed.figures[name] for name in ("bytes_read", "bytes_written") if name in s.parsed.figures]
     size = _files_bytes(s)
     return sum(moved) / size if s.phase.kind == "data" and moved and size else None
 
 
-def _again(s: Seen) -> str:
+def _again(s: Observation) -> str:
     """`, in 12.5 passes over the files`; "" for one pass or less."""
     count = passes(s)
     return f", in {count:.3g} passes over the files" if count is not None and count > 1.005 else ""
@@ -94,7 +94,7 @@ def _random(what: str, size: int) -> str:
     return f"random {what}: memory could hold all that, but no more than half of the {human_size(size)} of files"
 
 
-def _files_bytes(s: Seen) -> int:
+def _files_bytes(s: Observation) -> int:
     return s.run.files.set_bytes or s.point.volume_bytes
 
 
@@ -103,7 +103,7 @@ def _distinct(read: float, size: int) -> int:
     return min(int(read), size) if size else int(read)
 
 
-def _read_by_node(s: Seen) -> dict[str, float]:
+def _read_by_node(s: Observation) -> dict[str, float]:
     """node -> bytes that it read: as it reported itself, or else its ranks' part. Empty where that is not known."""
     each = {host: own.figures.get("bytes_read") for host, own in s.parsed.evidence.each_node.items()}
     if each:
@@ -118,7 +118,7 @@ def _read_by_node(s: Seen) -> dict[str, float]:
     return {host: read * count / sum(ranks.values()) for host, count in ranks.items()}
 
 
-def other_reader(s: Seen) -> Finding:
+def other_reader(s: Observation) -> Finding:
     """The readers are other nodes than the writers."""
     shifts = s.parsed.evidence.shifts
     if not s.phase.reads or s.phase.writes or (s.phase.kind == "metadata" and not shifts):
@@ -174,7 +174,7 @@ class _Share(NamedTuple):
     doubt: str
 
 
-def reached(s: Seen) -> Finding:
+def reached(s: Observation) -> Finding:
     """What was read came from the storage, and what was written got there: the kernel's counters (of the tool's own
     I/O, the block device, the file system's client or the network) saw at least 95 % of it, of I/O without O_DIRECT
     90 %. The target is not memory.
@@ -206,7 +206,7 @@ def reached(s: Seen) -> Finding:
     return unchecked(f"{worst.sentence}, and {worst.doubt}")
 
 
-def _memory(s: Seen) -> Finding | None:
+def _memory(s: Observation) -> Finding | None:
     """The finding where the target is memory; None where it is not known to be."""
     if fs_types.of(s.fstype).memory:
         if s.target.type == s.fstype:
@@ -216,7 +216,7 @@ def _memory(s: Seen) -> Finding | None:
     return failed(f"the target is memory ({why}): nothing gets to a device") if why else None
 
 
-def works(s: Seen) -> list[tuple[str, Parsed, list[Moved]]]:
+def works(s: Observation) -> list[tuple[str, Parsed, list[Moved]]]:
     """(node, what the tool says it did there, what its counters saw) of each node where the tool tells nodes apart;
     else of all nodes together, without a name."""
     counters = s.run.moved
@@ -226,7 +226,7 @@ def works(s: Seen) -> list[tuple[str, Parsed, list[Moved]]]:
 
 
 def _shares(
-    s: Seen, host: str, moved: Sequence[Moved], read: float, written: float, arrives: float
+    s: Observation, host: str, moved: Sequence[Moved], read: float, written: float, arrives: float
 ) -> Iterator[_Share]:
     """The share by each counter, of each direction; none where none tells. arrives: as of `_must_arrive`."""
     on = f"{host}: " if host else ""
@@ -243,7 +243,7 @@ def _shares(
             yield _Share(share, f"{on}{_percent(share)} of {what} got to {witness.place}", witness.doubt)
 
 
-def _must_arrive(s: Seen, host: str, written: float) -> float:
+def _must_arrive(s: Observation, host: str, written: float) -> float:
     """Bytes of a node's writes that cannot have stayed in memory: all with O_DIRECT; if the page cache was flushed at
     the end, those that were not written over by others at random offsets; else none."""
     if s.point.options.get("o_direct"):
@@ -254,7 +254,7 @@ def _must_arrive(s: Seen, host: str, written: float) -> float:
     return room * -math.expm1(-written / room)
 
 
-def _witnesses(s: Seen, moved: Sequence[Moved]) -> Iterator[_Witness]:
+def _witnesses(s: Observation, moved: Sequence[Moved]) -> Iterator[_Witness]:
     """The counters that see this target's traffic, or may. The network's only where the client has none: it carries
     everything else, too."""
     kind = fs_types.of(s.fstype)
@@ -283,20 +283,20 @@ def _witnesses(s: Seen, moved: Sequence[Moved]) -> Iterator[_Witness]:
         yield _Witness(place, *of_devices, doubt if _calibrated(s, "device") is None else "")
 
 
-def _calibrated(s: Seen, counter: str) -> float | None:
+def _calibrated(s: Observation, counter: str) -> float | None:
     """The share of a data set that a counter saw while it was written; None where that is not known."""
     share: float | None = getattr(s.run.files.counted or Counted(), counter)
     return share
 
 
-def trusts(s: Seen, counter: str) -> bool:
+def trusts(s: Observation, counter: str) -> bool:
     """Whether a counter sees all that the target moves. That of a device or a client is made for it, but may not count
     (some drivers that use several paths do not)."""
     share = _calibrated(s, counter)
     return counter != "network" if share is None else share >= TRUSTED
 
 
-def _why_none(s: Seen, host: str, moved: Sequence[Moved], needed: bool) -> str:
+def _why_none(s: Observation, host: str, moved: Sequence[Moved], needed: bool) -> str:
     """Why no counter tells what was moved. needed: something was read, or written and cannot be in memory."""
     if not moved:
         return f"what {host or 'a node'} moved was not counted"

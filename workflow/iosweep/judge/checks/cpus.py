@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from iosweep.hostlist import hosts as named_hosts
-from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Seen, failed, passed, unchecked
+from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Observation, failed, passed, unchecked
 from iosweep.node.cpus import NO_CPUS, CpuSet, listed, named, parse
 from iosweep.node.pinning import NodesCpus
 from iosweep.node.ranks import Processes
@@ -24,7 +24,7 @@ LOOKS = 3
 _LONG_S = 30.0
 
 
-def pinned(s: Seen) -> Finding:
+def pinned(s: Observation) -> Finding:
     """Every rank and worker ran on the CPUs planned for it, according to the affinity masks of its threads."""
     record = s.run.cpus
     if not record:
@@ -35,7 +35,7 @@ def pinned(s: Seen) -> Finding:
     return _proven(s, wrong, f"each on the CPUs planned for it: {_planned(record.planned)}")
 
 
-def reserved_cpus(s: Seen) -> Finding:
+def reserved_cpus(s: Observation) -> Finding:
     """No thread of the tool or of iosweep was allowed on a CPU that the file system reserves."""
     record = s.run.cpus
     if not record:
@@ -50,7 +50,7 @@ def reserved_cpus(s: Seen) -> Finding:
     return _proven(s, wrong, f"none of them allowed on {', '.join(dict.fromkeys(reserved))}")
 
 
-def reserved_agree(s: Seen) -> Finding:
+def reserved_agree(s: Observation) -> Finding:
     """All sources of reserved CPUs (WEKA, mounts, cgroups, the configuration) agree."""
     record = s.run.cpus
     if not record:
@@ -61,7 +61,7 @@ def reserved_agree(s: Seen) -> Finding:
     return passed(f"{' and '.join(sources)} agree") if len(sources) > 1 else NOT_APPLICABLE
 
 
-def _proven(s: Seen, wrong: Sequence[tuple[NodesCpus, str]], proof: str) -> Finding:
+def _proven(s: Observation, wrong: Sequence[tuple[NodesCpus, str]], proof: str) -> Finding:
     """The finding of what is wrong on nodes, or of `proof` where every process was seen often enough."""
     nodes = s.run.cpus.nodes if s.run.cpus else ()
     if wrong:
@@ -140,7 +140,7 @@ def _union(*masks: str) -> CpuSet:
     return frozenset().union(*map(parse, masks))
 
 
-def _too_little(s: Seen, nodes: Sequence[NodesCpus]) -> str | None:
+def _too_little(s: Observation, nodes: Sequence[NodesCpus]) -> str | None:
     """Why the looks prove nothing, or None if they do."""
     runtime_s = s.parsed.figures.get("runtime_s")
     for node in nodes:

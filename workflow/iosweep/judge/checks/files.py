@@ -7,14 +7,14 @@ import math
 from msgspec import structs
 
 from iosweep.judge.checks.output import not_run
-from iosweep.judge.findings import NO_OUTPUT, NOT_APPLICABLE, Seen, failed, passed, unchecked
+from iosweep.judge.findings import NO_OUTPUT, NOT_APPLICABLE, Observation, failed, passed, unchecked
 from iosweep.store.record import Finding
 from iosweep.target.trees import Sample, first_bytes
 from iosweep.text import human_count
 from iosweep.units import human_size
 
 
-def data_complete(s: Seen) -> Finding:
+def data_complete(s: Observation) -> Finding:
     """The files to work on could be prepared, and existed at their full size."""
     files = s.run.files
     if files.role == "fresh":
@@ -26,7 +26,7 @@ def data_complete(s: Seen) -> Finding:
     return passed(f"{files.files} files of {human_size(files.file_size_bytes)}, all of full size")
 
 
-def no_holes(s: Seen) -> Finding:
+def no_holes(s: Observation) -> Finding:
     """Everything that is read was written before: the files have no holes (the file system is asked only after it has
     reported those of a sparse file).
     """
@@ -42,7 +42,7 @@ def no_holes(s: Seen) -> Finding:
             return unchecked(str(other or "not looked at"))
 
 
-def unchanged(s: Seen) -> Finding:
+def unchanged(s: Observation) -> Finding:
     """The files that were read did not change: after the phase they have their full size and no holes, and nobody wrote
     or replaced them.
     """
@@ -58,7 +58,7 @@ def unchanged(s: Seen) -> Finding:
     return passed(f"{how} after the phase" + (", without holes" if files.holes == "none" else ""))
 
 
-def stayed_new(s: Seen) -> Finding:
+def stayed_new(s: Observation) -> Finding:
     """New files stayed new: the phase did not start over on them."""
     if not s.phase.writes or s.point.options.get("write_mode") != "new":
         return NOT_APPLICABLE
@@ -74,7 +74,7 @@ def stayed_new(s: Seen) -> Finding:
     return passed(f"{human_size(written)} of {human_size(room)}")
 
 
-def file_count(s: Seen) -> Finding:
+def file_count(s: Observation) -> Finding:
     """After create every file exists, after delete none."""
     expected = s.run.leftover_expected
     if expected is None:
@@ -86,7 +86,7 @@ def file_count(s: Seen) -> Finding:
     return passed(f"{expected:,} files counted after {s.phase.name}")
 
 
-def durable(s: Seen) -> Finding:
+def durable(s: Observation) -> Finding:
     """Writes were durable within the timing: a flush ended them, and reached a local disk. Overwrites used O_DIRECT."""
     if not s.phase.writes:
         return NOT_APPLICABLE
@@ -120,7 +120,7 @@ _WORKERS = 4
 _STALE, _EVEN, _UNEVEN = 0.5, 0.02, 0.3
 
 
-def incompressible(s: Seen) -> Finding:
+def incompressible(s: Observation) -> Finding:
     """Data neither compresses nor deduplicates, as blocks of the files show that were read back after they were
     written.
     """
@@ -162,7 +162,7 @@ def _compresses(sample: Sample, old: float = 0.0) -> bool:
     return again > (_REPEATED + old) * sample.bytes or sample.bytes * (1 - old) >= _RATIO * sample.compressed_bytes
 
 
-def _untouched(s: Seen) -> float:
+def _untouched(s: Observation) -> float:
     """The share of the files, where blocks were read, that the phase may not have written: of random I/O e^-passes."""
     written = s.parsed.figures.get("bytes_written") or 0
     size = s.run.files.set_bytes or s.point.volume_bytes

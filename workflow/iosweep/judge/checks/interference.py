@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from iosweep.judge.checks.caches import total, trusts, works
 from iosweep.judge.checks.timing import SHORTEST
-from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Seen, failed, passed, unchecked
+from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Observation, failed, passed, unchecked
 from iosweep.node import fs_types
 from iosweep.node.counters import Moved
 from iosweep.node.load import Load, Other
@@ -16,7 +16,7 @@ from iosweep.tools import Parsed
 from iosweep.units import human_size
 
 
-def workers(s: Seen) -> Finding:
+def workers(s: Observation) -> Finding:
     """As many ranks and nodes took part as were requested; every worker ran for the whole time."""
     seen = s.parsed.evidence
     threads = int(s.point.options["threads_per_node"] or 1)
@@ -49,7 +49,7 @@ def workers(s: Seen) -> Finding:
     return passed(f"{ran:.1f} worker seconds of {asked:.1f}")
 
 
-def exclusive(s: Seen) -> Finding:
+def exclusive(s: Observation) -> Finding:
     """No other campaign measured the file system at the same time (enforced by a lock)."""
     found = s.run.exclusive
     if found is None:
@@ -70,7 +70,7 @@ _COPIES = 4.0
 _WRITE_BYTES, _READ_BYTES = 16 << 10, 64 << 10
 
 
-def other_load(s: Seen) -> Finding:
+def other_load(s: Observation) -> Finding:
     """No node was busy with anything but the tool and the target's client, nor any CPU that a rank or worker was bound
     to, and no hypervisor withheld CPU time."""
     load = s.run.load
@@ -99,7 +99,7 @@ def other_load(s: Seen) -> Finding:
     return passed(f"{others}, the hypervisor withheld {load.steal:.0%} of the CPU time{user_only}{bound}")
 
 
-def _too_much(s: Seen, load: Load) -> str:
+def _too_much(s: Observation, load: Load) -> str:
     """What others used, if that is too much of a node or of the CPUs of a rank or worker; else nothing."""
     if load.other > OTHER_LOAD:
         return f"{load.other:.0%} of the CPU time{_on(s, load.host)}{_named(load.top)}"
@@ -109,7 +109,7 @@ def _too_much(s: Seen, load: Load) -> str:
     return ""
 
 
-def _on(s: Seen, host: str) -> str:
+def _on(s: Observation, host: str) -> str:
     return f" on {host}" if s.point.nodes > 1 and host else ""
 
 
@@ -119,7 +119,7 @@ def _named(top: Sequence[Other]) -> str:
     return f" ({', '.join(each)})" if top else ""
 
 
-def cpu_quota(s: Seen) -> Finding:
+def cpu_quota(s: Observation) -> Finding:
     """No CPU quota stopped the tool's control group in more than 5 % of its periods and more than 2 % of the time."""
     if not (load := s.run.load):
         return unchecked("what CPU quotas did was not read (it takes runs of half a second)")
@@ -134,7 +134,7 @@ def cpu_quota(s: Seen) -> Finding:
     return passed(told)
 
 
-def other_io(s: Seen) -> Finding:
+def other_io(s: Observation) -> Finding:
     """Others moved little on the target: what its block device or client counted exceeds what the tool moved by at most
     25 % (of what small writes cost in metadata, and of what waited in memory before, it may be more)."""
     if s.phase.kind == "metadata":
@@ -160,7 +160,7 @@ def other_io(s: Seen) -> Finding:
 
 
 def _directions(
-    s: Seen, counter: str, parsed: Parsed, moved: Sequence[Moved]
+    s: Observation, counter: str, parsed: Parsed, moved: Sequence[Moved]
 ) -> Iterator[tuple[str, int, float, float]]:
     """Of each direction: its verb, all bytes that a counter saw, the tool's, and what others may have moved."""
     alone = any([one.name for one in step.phases] == [s.phase.name] for step in s.point.steps)
@@ -184,7 +184,7 @@ def _directions(
         yield verb, seen, own, allowed
 
 
-def _copies(s: Seen, counter: str, moved: Sequence[Moved]) -> float:
+def _copies(s: Observation, counter: str, moved: Sequence[Moved]) -> float:
     """How often a file system writes each byte, by its counter while a data set was written. A local file system writes
     more than once only to several devices, or to its journal first; else somebody else wrote, and may still write."""
     if counter == "device" and not any("," in one.device for one in moved) and "data=journal" not in (s.mount or ""):

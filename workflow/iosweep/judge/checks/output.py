@@ -11,7 +11,7 @@ from iosweep.judge.findings import (
     NOT_APPLICABLE,
     REASON_LENGTH,
     REASONS,
-    Seen,
+    Observation,
     failed,
     passed,
     unchecked,
@@ -26,7 +26,7 @@ from iosweep.units import human_duration, human_size
 FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
 
 
-def exit_status(s: Seen) -> Finding:
+def exit_status(s: Observation) -> Finding:
     """The tool could be started, and ended by itself with exit code 0, within its time limit."""
     run = s.run
     if run.left_behind:
@@ -57,7 +57,7 @@ def not_run(reason: str) -> Finding:
     return failed(_because(why) + reason, curable=why is None or why.curable)
 
 
-def output(s: Seen) -> Finding:
+def output(s: Observation) -> Finding:
     """The tool's output is complete and readable, and of the version that its program says."""
     if s.run.not_run:
         return NOT_APPLICABLE
@@ -71,7 +71,7 @@ def output(s: Seen) -> Finding:
     return passed(f"one document of {printable((s.parsed.version or s.point.tool)[:REASON_LENGTH])}")
 
 
-def tool_errors(s: Seen) -> Finding:
+def tool_errors(s: Observation) -> Finding:
     """The tool reports no error, no short or dropped I/O, and no failed rank."""
     errors = s.parsed.evidence.errors
     if errors is None:
@@ -81,7 +81,7 @@ def tool_errors(s: Seen) -> Finding:
     return passed("the tool reports no error")
 
 
-def tool_doubts(s: Seen) -> Finding:
+def tool_doubts(s: Observation) -> Finding:
     """The tool printed no line that puts its figures in doubt (IOR and mdtest: partial reads, warnings)."""
     doubts = s.parsed.evidence.doubts
     if doubts is None:
@@ -108,7 +108,7 @@ def _first(text: str) -> str:
 START_S, LAUNCH_S, FILE_S, WORKER_S = 2.0, 3.0, 0.001, 0.02
 
 
-def as_asked(s: Seen) -> Finding:
+def as_asked(s: Observation) -> Finding:
     """The options that the tool reports are those that were asked for: engine, O_DIRECT, flush, direction, sizes,
     workers, and where its files are.
     """
@@ -130,7 +130,7 @@ def _names(argv: Sequence[str], place: str) -> bool:
     return any(place in (argument, argument.partition("=")[2]) for argument in argv)
 
 
-def in_flight(s: Seen) -> Finding:
+def in_flight(s: Observation) -> Finding:
     """No more I/Os were in flight, by rate x mean latency, than workers x queue depth."""
     rate, latency_s = s.parsed.figures["ops_per_s"], s.parsed.figures.get("latency_mean_s")
     if latency_s is None:
@@ -149,7 +149,7 @@ _AHEAD, _BEHIND, _SLACK_S = 0.02, 0.5, 0.05
 _COMPARABLE = 4 / 3
 
 
-def clock(s: Seen) -> Finding:
+def clock(s: Observation) -> Finding:
     """The tool's clock goes as ours: it timed no more than its process took, and not far less."""
     seen = s.parsed.evidence
     if seen.timed_s is None:
@@ -175,7 +175,7 @@ def clock(s: Seen) -> Finding:
 # Amounts
 
 
-def direction(s: Seen) -> Finding:
+def direction(s: Observation) -> Finding:
     """I/O went in the directions that the phase asks for, and in no other."""
     seen = s.parsed.evidence
     if seen.silent_directions is None:
@@ -187,7 +187,7 @@ def direction(s: Seen) -> Finding:
     return passed(f"{s.parsed.figures['ops']:,} operations")
 
 
-def arithmetic(s: Seen) -> Finding:
+def arithmetic(s: Observation) -> Finding:
     """The tool's figures agree with each other: bytes = rate x time = operations x transfer size."""
     seen, figures = s.parsed.evidence, s.parsed.figures
     if s.phase.kind == "metadata" and figures:
@@ -210,7 +210,7 @@ def arithmetic(s: Seen) -> Finding:
     return passed("bytes = rate x time = operations x transfer size")
 
 
-def volume(s: Seen) -> Finding:
+def volume(s: Observation) -> Finding:
     """A phase with a fixed volume moved that volume exactly once."""
     if s.point.phase_time_s is not None:
         return NOT_APPLICABLE
@@ -222,7 +222,7 @@ def volume(s: Seen) -> Finding:
     return passed(f"{human_size(moved)} moved")
 
 
-def queue_depth(s: Seen) -> Finding:
+def queue_depth(s: Observation) -> Finding:
     """The requested queue depth was reached: by the tool's own count, by rate x mean latency, and without a wait at the
     submission of each I/O (libaio without O_DIRECT). At depth 1 the I/Os took the workers' time, as far as they did not
     compute.
@@ -249,7 +249,7 @@ def queue_depth(s: Seen) -> Finding:
 _LEAST_IN_FLIGHT = 0.5
 
 
-def _few_in_flight(s: Seen, depth: int) -> str:
+def _few_in_flight(s: Observation, depth: int) -> str:
     """Why fewer than half of the I/Os that were asked for were in flight, or nothing (also where that is not known).
 
     A flush at the end is part of the run time, and no I/O is in flight then: of a timed phase, only the time asked for
@@ -268,7 +268,7 @@ def _few_in_flight(s: Seen, depth: int) -> str:
     return f"{found:.1f} I/Os were in flight on average, where {asked:.0f} were asked for"
 
 
-def _waits(s: Seen) -> Finding:
+def _waits(s: Observation) -> Finding:
     """Whether libaio without O_DIRECT waited for each I/O when it submitted it, as it does unless all is cached."""
     figures = s.parsed.figures
     whole_s, after_s = (figures.get(name) for name in ("latency_mean_s", "completion_latency_mean_s"))
@@ -279,7 +279,7 @@ def _waits(s: Seen) -> Finding:
     return failed(waiting) if waiting else unchecked(unknown)
 
 
-def plausible(s: Seen) -> Finding:
+def plausible(s: Observation) -> Finding:
     """Throughput does not exceed the bandwidth of the nodes' links (target.node_bandwidth)."""
     links = s.target.node_bandwidth
     rate = s.parsed.figures.get("bandwidth_bytes_per_s")

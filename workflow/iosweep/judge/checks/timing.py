@@ -15,7 +15,7 @@ from iosweep.judge.findings import (
     NO_OUTPUT,
     NOT_APPLICABLE,
     SHOWN_NODES,
-    Seen,
+    Observation,
     failed,
     passed,
     unchecked,
@@ -36,7 +36,7 @@ HUNG_S = 0.5
 WINDOW = 0.02
 
 
-def duration(s: Seen) -> Finding:
+def duration(s: Observation) -> Finding:
     """A timed phase ran for the requested time; one with a fixed count or volume long enough for the tool's clock."""
     runtime = s.parsed.figures["runtime_s"]
     clock_s = s.parsed.evidence.clock_s
@@ -54,7 +54,7 @@ def duration(s: Seen) -> Finding:
     return passed(f"{runtime:.2f} s of {asked:.2f} s")
 
 
-def long_enough(s: Seen) -> Finding:
+def long_enough(s: Observation) -> Finding:
     """A phase with a fixed count or volume took 20 ms or more, so that it is more than clock ticks and barriers."""
     runtime = s.parsed.figures["runtime_s"]
     if s.point.phase_time_s is not None:
@@ -65,7 +65,7 @@ def long_enough(s: Seen) -> Finding:
     return passed(f"{runtime:.3f} s")
 
 
-def overtime(s: Seen) -> Finding:
+def overtime(s: Observation) -> Finding:
     """A timed phase did not continue long after its time (slow or hung I/O), but for the flush that was asked for."""
     runtime, asked = s.parsed.figures["runtime_s"], s.point.phase_time_s
     if asked is None:
@@ -79,7 +79,7 @@ def overtime(s: Seen) -> Finding:
     return passed(f"{runtime:.2f} s of {asked:.2f} s")
 
 
-def common_window(s: Seen) -> Finding:
+def common_window(s: Observation) -> Finding:
     """Where the tool is started once on each node, the nodes worked at the same time: the sum of their rates is within
     2 % of the rate over the time from the first I/O of any node to the last. For phases with a fixed volume only the
     start counts.
@@ -117,7 +117,7 @@ def common_window(s: Seen) -> Finding:
 # Steady rates
 
 
-def steady(s: Seen) -> Finding:
+def steady(s: Observation) -> Finding:
     """The rate of a timed phase stayed the same: no standstill, slow start, drop, drift or second mode. Phases under
     limits.shortest_phase are too short to judge it."""
     asked, ops_per_s = s.point.phase_time_s, s.parsed.figures["ops_per_s"]
@@ -141,7 +141,9 @@ def steady(s: Seen) -> Finding:
     return passed(f"means of {WINDOWS} windows within {spread:.0%}, none of them still")
 
 
-def _unsteady(s: Seen, nodes: Sequence[Series], whole: Series | None, ops_per_s: float, asked: float) -> list[str]:
+def _unsteady(
+    s: Observation, nodes: Sequence[Series], whole: Series | None, ops_per_s: float, asked: float
+) -> list[str]:
     """What is unsteady, in words: of all nodes together, else of single ones, where only large changes count."""
     words = partial(human_rate, of_bytes=s.phase.kind == "data")
 
@@ -157,7 +159,7 @@ def _unsteady(s: Seen, nodes: Sequence[Series], whole: Series | None, ops_per_s:
     return [f"{host}: {one.text}" for host, one in shapes if one and one.ratio < NODE_RATIO]
 
 
-def _series_of_nodes(s: Seen) -> list[Series]:
+def _series_of_nodes(s: Observation) -> list[Series]:
     """Each node's progress over the phase: as the tool logged it, else as counters of the node's client or devices saw
     it while I/O was timed.
 
@@ -187,7 +189,7 @@ def _within_timing(one: Series, wall_s: float, runtime_s: float) -> Series:
     return Series(one.name, one.values[begin:end], one.interval_s, one.begin_s + begin * one.interval_s, one.host)
 
 
-def _why_none(s: Seen) -> str:
+def _why_none(s: Observation) -> str:
     if s.parsed.evidence.lost:
         return f": {s.parsed.evidence.lost}"
     return ", and the node's own counters do not show its I/O" if s.parsed.evidence.series else ""
@@ -207,7 +209,7 @@ LEAST_OPS, MOST_STRAGGLERS = 100, 0.25
 LEAST_S = 1.0
 
 
-def even(s: Seen) -> Finding:
+def even(s: Observation) -> Finding:
     """No node and no worker was far slower than the others: 75 % of the median (nodes), 50 % (workers) or less, and
     outside their scatter."""
     rates, ops = s.parsed.evidence.node_rates, s.parsed.figures.get("ops", 0.0)
@@ -237,7 +239,7 @@ def even(s: Seen) -> Finding:
     return unchecked(f"{ops:,.0f} I/Os of {s.point.tasks:,} workers are too few to compare them")
 
 
-def _share_cpus(s: Seen) -> bool:
+def _share_cpus(s: Observation) -> bool:
     """Whether a node is known to have had fewer CPUs for the workers than workers."""
     usable = [node.usable for node in s.run.cpus.nodes if node.usable] if s.run.cpus else []
     return any(len(parsed(cpus)) < s.point.tasks // s.point.nodes for cpus in usable)
