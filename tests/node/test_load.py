@@ -28,7 +28,6 @@ from iosweep.node.load import (
     Surroundings,
     Thread,
     Throttled,
-    Ticks,
     of_nodes,
     quotas,
     shares,
@@ -47,15 +46,15 @@ btime 1700000000
 
 def test_cpus_that_are_not_reserved() -> None:
     booted = MachineCounters(1_700_000_000, 4500, 0)
-    each = {0: Cpu(Ticks(110, 50), 1000), 1: Cpu(Ticks(200, 100), 1000), 10: Cpu(Ticks(2, 1), 4)}
-    assert load.cpu_times(STAT) == Cpus(Ticks(312, 151), 1000 + 1000 + 4, 10, booted, each)
-    assert load.cpu_times(STAT, frozenset({1, 10})) == Cpus(Ticks(110, 50), 1000, 10, booted, {0: each[0]})
+    each = {0: Cpu(160, 1000), 1: Cpu(300, 1000), 10: Cpu(3, 4)}
+    assert load.cpu_times(STAT) == Cpus(463, 1000 + 1000 + 4, 10, booted, each)
+    assert load.cpu_times(STAT, frozenset({1, 10})) == Cpus(160, 1000, 10, booted, {0: each[0]})
 
 
 RANK, DAEMON, KTHREAD = ("10", b"5"), ("7", b"2"), ("2", b"1")
 
 
-def look(at_s: float, busy: Ticks, total: int = 0, **kinds: Mapping[Key, Ticks]) -> Snapshot:
+def look(at_s: float, busy: int, total: int = 0, **kinds: Mapping[Key, int]) -> Snapshot:
     processes = {key: Process(kind, ticks) for kind, found in kinds.items() for key, ticks in found.items()}  # type: ignore[arg-type]
     return Snapshot(at_s, Cpus(busy, total, 0), processes)
 
@@ -68,34 +67,38 @@ def record(*looks: Snapshot, client_is_process: bool = False) -> Load:
 
 def made(end: Snapshot, client_is_process: bool = False, **kinds: Any) -> dict[str, Any]:
     """By a snapshot of a node where nothing was used yet, and one 10 s later."""
-    found = record(look(0.0, Ticks(), **kinds), end, client_is_process=client_is_process)
-    return {name: getattr(found, name) for name in ("other", "client", "user_only")}
+    found = record(look(0.0, 0, **kinds), end, client_is_process=client_is_process)
+    return {name: getattr(found, name) for name in ("other", "client")}
 
 
-KERNEL: dict[str, Any] = {"kernel": {KTHREAD: Ticks(0, 0)}}
+KERNEL: dict[str, Any] = {"kernel": {KTHREAD: 0}}
 
 
 def test_what_the_tool_the_kernel_and_the_client_did_not_use_is_others() -> None:
     for end, expected in (
         # of 1,000 ticks others used 300, in the kernel as well as outside
-        (look(10, Ticks(200, 100), 1000, **KERNEL), 0.3),
+        (look(10, 300, 1000, **KERNEL), 0.3),
         # less the tool, and what the kernel's threads did for it
-        (look(10, Ticks(200, 100), 1000, ours={RANK: Ticks(150, 50)}, kernel={KTHREAD: Ticks(0, 40)}), 0.06),
+        (look(10, 300, 1000, ours={RANK: 200}, kernel={KTHREAD: 40}), 0.06),
         # less the target's client
-        (look(10, Ticks(200, 100), 1000, client={DAEMON: Ticks(100, 100)}, **KERNEL), 0.1),
+        (look(10, 300, 1000, client={DAEMON: 200}, **KERNEL), 0.1),
     ):
         assert made(end, **KERNEL)["other"] == expected, end
 
 
+def test_others_are_not_known_where_the_threads_of_the_kernel_are_hidden() -> None:
+    assert made(look(10, 300, 1000, client={DAEMON: 200})) == {"other": None, "client": 0.2}
+
+
 def test_what_a_process_had_used_before_is_not_of_this_time() -> None:
-    end = look(10, Ticks(100, 0), 1000, ours={RANK: Ticks(5100, 0)}, **KERNEL)
-    before = {"ours": {RANK: Ticks(5050, 0)}, **KERNEL}
-    assert made(end, **before) == {"other": 0.05, "client": 0.0, "user_only": False}
+    end = look(10, 100, 1000, ours={RANK: 5100}, **KERNEL)
+    before = {"ours": {RANK: 5050}, **KERNEL}
+    assert made(end, **before) == {"other": 0.05, "client": 0.0}
     # nor where it was not known to be ours
-    assert made(end, other={RANK: Ticks(5050, 0)}, **KERNEL) == {"other": 0.05, "client": 0.0, "user_only": False}
+    assert made(end, other={RANK: 5050}, **KERNEL) == {"other": 0.05, "client": 0.0}
 
 
-ONE: dict[str, Any] = {"busy": 0.5, "ours": 0.2, "client": 0.2, "steal": 0.0, "user_only": False, "window_s": 9.0}
+ONE: dict[str, Any] = {"busy": 0.5, "ours": 0.2, "client": 0.2, "steal": 0.0, "window_s": 9.0}
 
 
 def node_load(**changes: Any) -> NodeLoad:
@@ -111,7 +114,7 @@ def test_the_worst_of_several_nodes() -> None:
     busier = {"busy": 0.6, "client": 0.0, "window_s": 8.0, "machine": two}
     slower = node_load(steal=0.3, machine=three)
     assert of_nodes({"n1": node_load(machine=one), "n2": node_load(**busier), "n3": slower}) == Load(
-        other=0.4, steal=0.3, client=0.2, user_only=False, window_s=8.0, host="n2", unread=()
+        other=0.4, steal=0.3, client=0.2, window_s=8.0, host="n2", unread=()
     )
     found = of_nodes({"n1": slower, "n2": None, "n3": node_load(**busier | {"client": None})})
     assert found and (found.client, found.unread) == (None, ("n2",))
@@ -135,9 +138,9 @@ def test_nodes_that_are_one_machine_share_what_is_ours() -> None:
 
 def bound_look(at_s: float, busy: dict[int, int], threads: dict[Key, Thread], hog: Process | None = None) -> Snapshot:
     """`busy`: ticks in user mode of each CPU since the start, whose ticks are 100 a second."""
-    each = {cpu: Cpu(Ticks(used, 0), round(100 * at_s)) for cpu, used in busy.items()}
-    total = Cpus(Ticks(sum(busy.values()), 0), sum(cpu.total for cpu in each.values()), 0, each=each)
-    processes = {KTHREAD: Process("kernel", Ticks())} | ({HOG: hog} if hog else {})
+    each = {cpu: Cpu(used, round(100 * at_s)) for cpu, used in busy.items()}
+    total = Cpus(sum(busy.values()), sum(cpu.total for cpu in each.values()), 0, each=each)
+    processes = {KTHREAD: Process("kernel", 0)} | ({HOG: hog} if hog else {})
     return Snapshot(at_s, total, processes, threads)
 
 
@@ -147,12 +150,12 @@ ALONE = [frozenset({cpu}) for cpu in range(4)]
 
 def used_on(cpu: int, ranks: dict[int, int], hog: int, known: int = 0) -> NodeLoad:
     """Ten seconds of 128 CPUs, with a rank on each of four; on one CPU a process of others, and a kernel's thread."""
-    ours = {(f"1{each}", b"1"): Thread("ours", each, Ticks(ticks)) for each, ticks in ranks.items()}
+    ours = {(f"1{each}", b"1"): Thread("ours", each, ticks) for each, ticks in ranks.items()}
     busy = dict.fromkeys(range(128), 0) | ranks
     busy[cpu] = ranks.get(cpu, 0) + hog + known
-    before = bound_look(0, dict.fromkeys(busy, 0), {key: one._replace(ticks=Ticks()) for key, one in ours.items()})
-    stress = Process("other", Ticks(hog), Ticks(hog), cpu, "stress")
-    after = bound_look(10, busy, ours | {KTHREAD: Thread("kernel", cpu, Ticks(known))}, stress)
+    before = bound_look(0, dict.fromkeys(busy, 0), {key: one._replace(ticks=0) for key, one in ours.items()})
+    stress = Process("other", hog, hog, cpu, "stress")
+    after = bound_look(10, busy, ours | {KTHREAD: Thread("kernel", cpu, known)}, stress)
     found = shares([before, after], False, ALONE, lambda pid: {"77": "eve"}.get(pid))
     assert found
     return found
@@ -234,11 +237,11 @@ def test_time_of_the_tool_and_of_children_that_ended_is_ours(proc: Proc) -> None
     found = reader.snapshot()
     used = {int(pid): (process.kind, process.ticks) for (pid, _), process in found.processes.items()}
     assert used.items() >= {
-        ME: ("ours", Ticks()), RUNNER: ("ours", Ticks()), 110: ("ours", Ticks(310, 31)), 111: ("ours", Ticks(20, 2)),
-        2: ("kernel", Ticks(0, 7)), 80: ("other", Ticks(41, 5)),
+        ME: ("ours", 0), RUNNER: ("ours", 0), 110: ("ours", 341), 111: ("ours", 22),
+        2: ("kernel", 7), 80: ("other", 46),
     }.items()  # fmt: skip
     stress = found.processes["80", b"50"]
-    assert (stress.own, stress.cpu, stress.name) == (Ticks(40, 4), 0, "stress")
+    assert (stress.alone, stress.cpu, stress.name) == (44, 0, "stress")
     assert found.cpus == load.cpu_times(STAT)
     assert (pids(found, "client"), reader.client_is_process) == (set(), False)
 
@@ -260,14 +263,14 @@ def test_threads_are_told_by_their_cpus_where_ranks_are_bound_or_cpus_reserved(p
     proc.add(110, "fio", ME, cpus={110: (1, (10, 1)), 112: (10, (20, 2))})
     proc.add(70, "wekanode", 1, used=(70, 7), cpus={70: (0, (30, 3)), 71: (10, (40, 4))})
     found = Reader(Surroundings("wekafs", "/mnt/x", reserved="10")).snapshot()
-    assert found.processes["70", b"50"].ticks == Ticks(30, 3)
+    assert found.processes["70", b"50"].ticks == 33
     assert (pids(found, "client"), found.threads) == ({70}, {})
     assert found.cpus == load.cpu_times(STAT, frozenset({10}))
     found = Reader(Surroundings("wekafs", "/mnt/x", bound=("1",))).snapshot()
-    assert found.processes["70", b"50"].ticks == Ticks(70, 7)
-    threads = {int(pid): (one.kind, one.cpu, one.ticks.user) for (pid, _), one in found.threads.items()}
+    assert found.processes["70", b"50"].ticks == 77
+    threads = {int(pid): (one.kind, one.cpu, one.ticks) for (pid, _), one in found.threads.items()}
     used = {pid: thread for pid, thread in threads.items() if thread[2]}
-    assert used == {110: ("ours", 1, 10), 112: ("ours", 10, 20), 70: ("client", 0, 30), 71: ("client", 10, 40)}
+    assert used == {110: ("ours", 1, 11), 112: ("ours", 10, 22), 70: ("client", 0, 33), 71: ("client", 10, 44)}
 
 
 def test_a_client_is_known_by_its_name(proc: Proc) -> None:
@@ -312,7 +315,7 @@ def test_a_node_is_looked_at_from_a_moment_after_the_start_to_the_end(
         for module in (load, monitor, io_counters):
             monkeypatch.setattr(module, "time", time)
         monkeypatch.setattr(monitor, "threading", time)
-        busy = lambda *_: Cpus(Ticks(round(60 * time.now), 0), round(100 * time.now), 0)  # noqa: B023, E731
+        busy = lambda *_: Cpus(round(60 * time.now), round(100 * time.now), 0)  # noqa: B023, E731
         monkeypatch.setattr(load, "cpu_times", busy)
         seen = Watch(Surroundings(), IoCounters(Mounted("/mnt", "0:9", "tmpfs", ""), lambda _: None)).end().load
         assert (seen and (seen.busy, seen.ours, seen.window_s)) == (window_s and (0.6, 0.0, window_s))

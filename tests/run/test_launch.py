@@ -146,7 +146,7 @@ class Agents:
         self.asked = commands, timeout_s, cpus, outputs
         self.watched = list(watched)
         machine = (MachineCounters(1, 2, 3), MachineCounters(1, 4, 5))
-        load = NodeLoad(busy=0.5, ours=0.25, steal=0.0, client=0.0, user_only=False, window_s=1.5, machine=machine)
+        load = NodeLoad(busy=0.5, ours=0.25, steal=0.0, client=0.0, window_s=1.5, machine=machine)
         nodes = Watched(load=load, moved=Moved()), Watched(moved=Moved())
         return {
             host: Ran(completed(argv=tuple(argv), watched={host: node}), 105.0, 107.0, {"log": b"x"})
@@ -166,9 +166,7 @@ def test_times_of_several_nodes_are_of_one_clock(agent: Agent, tmp_path: Path) -
         {"host": "n2", "started": 100.0, "ended": 102.0, "clock_offset_s": 5.0, "clock_error_s": 0.002, **common},
         {"host": "n3", "started": 107.0, "ended": 109.0, "clock_offset_s": -2.0, "clock_error_s": 0.003, **common},
     ]
-    assert done.load == Load(
-        other=0.25, steal=0.0, client=0.0, user_only=False, window_s=1.5, host="n2", unread=("n3",)
-    )
+    assert done.load == Load(other=0.25, steal=0.0, client=0.0, window_s=1.5, host="n2", unread=("n3",))
 
 
 def test_open_mpi_is_told_all_nodes_of_the_job_or_it_would_start_on_others(agent: Agent, tmp_path: Path) -> None:

@@ -47,7 +47,6 @@ QUIET = NodeLoad(
     ours=0.5,
     client=0.0,
     steal=0.0,
-    user_only=False,
     window_s=1.0,
     machine=(MachineCounters(1, 1, 1), MachineCounters(1, 2, 2)),
 )

@@ -72,19 +72,16 @@ class Bound(Part, frozen=True):
 class Load(Part, frozen=True, kw_only=True):
     """Shares of the CPU time of all CPUs that are not reserved, the largest of any node.
 
-    other: neither the tool, iosweep, the kernel's threads nor the target's client; client: None where its processes
-    were not found; steal: withheld by the hypervisor; user_only: the kernel's threads could not be seen, and others
-    count in user mode only; unknown: what may then be the kernel's threads or others in kernel mode; window_s: the time
-    that was covered; host: where others used most; top: those of others that used most there; bound: the CPUs with a
-    rank or worker of which others used most, None where that is not known; throttled: by the CPU quota that stopped
-    longest on any node, None where control groups could not be read; unread: hosts without a load.
+    other: neither the tool, iosweep, the kernel's threads nor the target's client, None where a node hides the kernel's
+    threads; client: None where its processes were not found; steal: withheld by the hypervisor; window_s: the time that
+    was covered; host: where others used most; top: those of others that used most there; bound: the CPUs with a rank or
+    worker of which others used most, None where that is not known; throttled: by the CPU quota that stopped longest on
+    any node, None where control groups could not be read; unread: hosts without a load.
     """
 
-    other: Number
+    other: Number | None
     steal: Number
     client: Number | None = 0.0
-    user_only: bool = False
-    unknown: Number = 0.0
     window_s: Seconds = 0.0
     host: str = ""
     top: tuple[Other, ...] = ()
@@ -104,20 +101,16 @@ class MachineCounters(Part, frozen=True):
 class NodeLoad(Part, frozen=True, kw_only=True):
     """One node's shares of the CPU time of its CPUs that are not reserved, of which `Load` keeps the largest.
 
-    busy: less the kernel's threads, where they can be seen; in user mode only where they cannot, and `system` in kernel
-    mode. ours: of the tool, the runner and the agents; ours_system: in kernel mode, with the client's, beside `system`.
-    machine: its counters at the first and the last snapshot. top, bound, throttled: as for `Load`.
+    busy: less the kernel's threads, None where these are hidden (in a container). ours: of the tool, the runner and the
+    agents. machine: its counters at the first and the last snapshot. top, bound, throttled: as for `Load`.
     """
 
-    busy: float
+    busy: float | None
     ours: float
     client: float | None
     steal: float
-    user_only: bool
     window_s: float
     machine: tuple[MachineCounters, MachineCounters]
-    system: float = 0.0
-    ours_system: float = 0.0
     top: tuple[Other, ...] = ()
     bound: Bound | None = None
     throttled: Throttled | None = None
@@ -147,34 +140,17 @@ class Surroundings:
         return cls(fstype, match[1] if match else "", facts.reserved_cpus or "", bound, facts.host)
 
 
-class Ticks(NamedTuple):
-    """CPU time: in user mode, and in the kernel."""
-
-    user: int = 0
-    system: int = 0
-
-    def plus(self, other: Ticks, sign: int = 1) -> Ticks:
-        return Ticks(self.user + sign * other.user, self.system + sign * other.system)
-
-    def counted(self, user_only: bool) -> int:
-        return self.user if user_only else self.user + self.system
-
-
-def _sum(ticks: Iterable[Ticks]) -> Ticks:
-    return Ticks(*map(sum, zip(Ticks(), *ticks, strict=True)))
-
-
 class Cpu(NamedTuple):
-    """Busy and total time of one CPU."""
+    """Busy and total time of one CPU, in ticks."""
 
-    busy: Ticks
+    busy: int
     total: int
 
 
 class Cpus(NamedTuple):
-    """Busy, total and stolen time of the CPUs that are not reserved, and the times of each."""
+    """Busy, total and stolen time of the CPUs that are not reserved, and the times of each, in ticks."""
 
-    busy: Ticks
+    busy: int
     total: int
     steal: int
     machine: MachineCounters = MachineCounters(0, 0, 0)
@@ -189,11 +165,11 @@ Key = tuple[str, bytes]  # process or thread id, and start: ids are used again
 
 class Process(NamedTuple):
     """ticks: the time that is counted, for our processes and others with that of children which they have waited for;
-    own: the time of the process alone; cpu: the CPU that it was on last."""
+    alone: the time of the process without these; cpu: the CPU that it was on last."""
 
     kind: Kind
-    ticks: Ticks
-    own: Ticks = Ticks()
+    ticks: int
+    alone: int = 0
     cpu: int = 0
     name: str = ""
     parent: str = ""
@@ -204,7 +180,7 @@ class Thread(NamedTuple):
 
     kind: Kind
     cpu: int
-    ticks: Ticks
+    ticks: int
 
 
 @dataclass
@@ -273,13 +249,13 @@ class Reader:
                 there[pid] = key, fields, text.partition(b"(")[2].rpartition(b")")[0].decode("utf-8", "replace")
         ours = self._ours({pid: (key, fields[1].decode(), name) for pid, (key, fields, name) in there.items()})
         for pid, (key, fields, name) in there.items():
-            own, waited = _ticks(fields), Ticks(*map(int, fields[13:15]))
+            alone = _ticks(fields)
             is_client = bool(self._clients) and name.startswith(self._clients)
             kind: Kind = "ours" if pid in ours else "client" if is_client else "other"
-            ticks = own.plus(waited) if ours.get(pid, kind == "other") else own
+            ticks = alone + _ticks(fields[2:]) if ours.get(pid, kind == "other") else alone
             if kind == "client" and self._reserved:
                 ticks = self._beside_reserved(pid)
-            found.processes[key] = Process(kind, ticks, own, int(fields[36]), name, fields[1].decode())
+            found.processes[key] = Process(kind, ticks, alone, int(fields[36]), name, fields[1].decode())
             if self.bound and kind != "other":
                 found.threads |= _threads(kind, key, fields)
         return found
@@ -302,14 +278,15 @@ class Reader:
         roots |= dict.fromkeys(below, True)
         return {pid: whole for pid, whole in roots.items() if pid in there}
 
-    def _beside_reserved(self, pid: str) -> Ticks:
+    def _beside_reserved(self, pid: str) -> int:
         """Time of a process without its threads on reserved CPUs, whose time is not in the total."""
         stats = (procfs.stat(f"{pid}/task/{thread}") for thread in procfs.threads(pid))
-        return _sum(_ticks(fields) for fields in stats if len(fields) > 36 and int(fields[36]) not in self._reserved)
+        return sum(_ticks(fields) for fields in stats if len(fields) > 36 and int(fields[36]) not in self._reserved)
 
 
-def _ticks(fields: list[bytes]) -> Ticks:
-    return Ticks(int(fields[11]), int(fields[12]))
+def _ticks(fields: list[bytes]) -> int:
+    """The time in user mode and in the kernel, by the fields of procfs.stat."""
+    return int(fields[11]) + int(fields[12])
 
 
 def _threads(kind: Kind, key: Key, fields: list[bytes]) -> dict[Key, Thread]:
@@ -323,10 +300,10 @@ def _threads(kind: Kind, key: Key, fields: list[bytes]) -> dict[Key, Thread]:
 def cpu_times(stat: bytes, reserved: CpuSet = NO_CPUS) -> Cpus:
     """By the text of /proc/stat. Pure."""
     ticks = {cpu: values for cpu, values in cpu_ticks(stat).items() if cpu not in reserved}
-    each = {cpu: Cpu(Ticks(values[0] + values[1], values[2]), sum(values)) for cpu, values in ticks.items()}
+    each = {cpu: Cpu(sum(values[:3]), sum(values)) for cpu, values in ticks.items()}
     counts = dict(re.findall(rb"^(btime|ctxt|processes) (\d+)$", stat, re.MULTILINE))
     machine = MachineCounters(*(int(counts.get(name, 0)) for name in (b"btime", b"ctxt", b"processes")))
-    busy, total = _sum(cpu.busy for cpu in each.values()), sum(cpu.total for cpu in each.values())
+    busy, total = sum(cpu.busy for cpu in each.values()), sum(cpu.total for cpu in each.values())
     return Cpus(busy, total, sum(values[7] for values in ticks.values()), machine, each)
 
 
@@ -347,40 +324,32 @@ def shares(
 ) -> NodeLoad | None:
     """A node's shares, by all snapshots of a command in their order; None if the window is too short. Pure.
 
-    Where the kernel's threads cannot be seen (`user_only`), all are shares of time in user mode, because kernel threads
-    spend none there. `bound`: the CPUs of ranks or workers; `user`: process id -> its user.
+    `bound`: the CPUs of ranks or workers; `user`: process id -> its user.
     """
-    busy, used = Ticks(), dict.fromkeys(("ours", "kernel", "client"), Ticks())
-    total = steal = 0
+    used = dict.fromkeys(("ours", "kernel", "client"), 0)
+    busy = total = steal = 0
     window_s = 0.0
     # in any other pair the time of our processes is incomplete, and would count as that of others
     pairs = [(a, b) for a, b in pairwise(snapshots) if _is_whole(a, b)]
     for a, b in pairs:
         window_s += b.at_s - a.at_s
-        busy = busy.plus(b.cpus.busy).plus(a.cpus.busy, -1)
-        total, steal = total + b.cpus.total - a.cpus.total, steal + b.cpus.steal - a.cpus.steal
+        busy, total = busy + b.cpus.busy - a.cpus.busy, total + b.cpus.total - a.cpus.total
+        steal += b.cpus.steal - a.cpus.steal
         for kind in used:
-            used[kind] = used[kind].plus(_used(a, b, kind))
+            used[kind] += _used(a, b, kind)
     if window_s < _LEAST_S or total <= 0:
         return None
     kinds = {process.kind for snapshot in snapshots for process in snapshot.processes.values()}
-    user_only = "kernel" not in kinds
-
-    def share(ticks: Ticks) -> float:
-        return round(ticks.counted(user_only) / total, 4)
-
+    known = "kernel" in kinds
     return NodeLoad(
-        busy=share(busy.plus(used["kernel"], -1)),
-        ours=share(used["ours"]),
-        client=share(used["client"]) if "client" in kinds or not client_is_process else None,
+        busy=round((busy - used["kernel"]) / total, 4) if known else None,
+        ours=round(used["ours"] / total, 4),
+        client=round(used["client"] / total, 4) if "client" in kinds or not client_is_process else None,
         steal=round(max(0, steal) / total, 4),
-        user_only=user_only,
         window_s=round(window_s, 2),
         machine=(snapshots[0].cpus.machine, snapshots[-1].cpus.machine),
-        system=round(busy.system / total, 4) if user_only else 0.0,
-        ours_system=round(used["ours"].plus(used["client"]).system / total, 4) if user_only else 0.0,
-        top=_top(pairs, total, user, user_only),
-        bound=_bound(snapshots, bound, user_only, user),
+        top=_top(pairs, total, user),
+        bound=_bound(snapshots, bound, user) if known else None,
     )
 
 
@@ -393,19 +362,18 @@ def _is_whole(a: Snapshot, b: Snapshot) -> bool:
     return roots <= b.of_kind("ours").keys()
 
 
-def _used(a: Snapshot, b: Snapshot, kind: str) -> Ticks:
+def _used(a: Snapshot, b: Snapshot, kind: str) -> int:
     """Time that processes of a kind used between two snapshots. The time of ours that ended is part of a parent's
     now."""
     now = {key: process.ticks for key, process in b.processes.items() if process.kind == kind}
     had = (p.ticks for key, p in a.processes.items() if key in now or (p.kind == kind == "ours"))
-    return _sum(now.values()).plus(_sum(had), -1)
+    return sum(now.values()) - sum(had)
 
 
 def _top(
     pairs: Iterable[tuple[Snapshot, Snapshot]],
     total: int,
     user: Callable[[str], str | None],
-    user_only: bool,
     cpus: CpuSet | None = None,
 ) -> tuple[Other, ...]:
     """The processes of others that used most of `total` ticks between pairs of snapshots, on all CPUs or some;
@@ -413,9 +381,9 @@ def _top(
     used: dict[str, Counter[str]] = {}  # by name, of each process
     for a, b in pairs:
         for key, process in b.of_kind("other").items():
-            since = process.own.plus(a.processes[key].own, -1) if key in a.processes else process.own
-            if since != Ticks() and (cpus is None or process.cpu in cpus):
-                used.setdefault(process.name, Counter())[key[0]] += since.counted(user_only)
+            since = process.alone - (a.processes[key].alone if key in a.processes else 0)
+            if since and (cpus is None or process.cpu in cpus):
+                used.setdefault(process.name, Counter())[key[0]] += since
     most = sorted(used.items(), key=lambda named: -named[1].total())
     return tuple(
         Other(name, user(each.most_common(1)[0][0]) or "", round(each.total() / total, 3))
@@ -424,9 +392,7 @@ def _top(
     )
 
 
-def _bound(
-    snapshots: Sequence[Snapshot], bound: Collection[CpuSet], user_only: bool, user: Callable[[str], str | None]
-) -> Bound | None:
+def _bound(snapshots: Sequence[Snapshot], bound: Collection[CpuSet], user: Callable[[str], str | None]) -> Bound | None:
     """The CPUs of the rank or worker that others disturbed most; None where no CPU was seen long enough.
 
     Between two snapshots a CPU counts if all our threads that were on it still live: the time of an ended one is with
@@ -440,18 +406,17 @@ def _bound(
         for cpus in bound:
             for cpu in (cpus & a.cpus.each.keys() & b.cpus.each.keys()) if cpus not in left else ():
                 (busy, until), (before, since) = b.cpus.each[cpu], a.cpus.each[cpu]
-                others[cpus] += busy.plus(before, -1).counted(user_only)
+                others[cpus] += busy - before
                 totals[cpus] += until - since
         for key, thread in b.threads.items():
             if (where := set_of.get(thread.cpu)) and where not in left:
-                had = a.threads[key].ticks if key in a.threads else Ticks()
-                others[where] -= thread.ticks.plus(had, -1).counted(user_only)
+                others[where] -= thread.ticks - (a.threads[key].ticks if key in a.threads else 0)
     known = {cpus: others[cpus] / total for cpus, total in totals.items() if total >= _LEAST_TICKS * len(cpus)}
     if not known:
         return None
     worst = max(known, key=known.__getitem__)
     share = round(min(1.0, max(0.0, known[worst])), 3)
-    return Bound(listed(worst), share, top=_top(pairwise(snapshots), totals[worst], user, user_only, worst))
+    return Bound(listed(worst), share, top=_top(pairwise(snapshots), totals[worst], user, worst))
 
 
 def of_nodes(loads: Mapping[str, NodeLoad | None]) -> Load | None:
@@ -463,27 +428,25 @@ def of_nodes(loads: Mapping[str, NodeLoad | None]) -> Load | None:
     known = {host: load for host, load in loads.items() if load}
     if not known:
         return None
-    other, unknown, bound, stopped = {}, 0.0, [], []
+    other, bound, stopped = dict[str, float](), [], []
     for host, load in known.items():
         same = [one for one in known.values() if _is_same_machine(one, load)]
         client = max(one.client or 0.0 for one in same)
-        other[host] = max(0.0, load.busy - sum(one.ours for one in same) - client)
-        unknown = max(unknown, load.system - sum(one.ours_system for one in same))
+        if load.busy is not None:
+            other[host] = max(0.0, load.busy - sum(one.ours for one in same) - client)
         if load.bound and len(same) == 1:
             bound.append(structs.replace(load.bound, host=host))
         if load.throttled:
             stopped.append(structs.replace(load.throttled, host=host))
     clients = [load.client for load in known.values() if load.client is not None]
-    host = max(other, key=other.__getitem__)
+    host = max(other, key=other.__getitem__, default="")
     return Load(
-        other=round(min(1.0, max(other.values())), 3),
+        other=round(min(1.0, other[host]), 3) if len(other) == len(known) else None,
         steal=round(max(load.steal for load in known.values()), 3),
         client=round(max(clients), 3) if len(clients) == len(known) else None,
-        user_only=any(load.user_only for load in known.values()),
-        unknown=round(min(1.0, unknown), 3),
         window_s=min(load.window_s for load in known.values()),
         host=host,
-        top=known[host].top,
+        top=known[host].top if host else (),
         bound=max(bound, key=lambda one: one.other, default=None),
         throttled=max(stopped, key=lambda one: one.stopped_s) if len(stopped) == len(known) else None,
         unread=tuple(sorted(set(loads) - set(known))),
@@ -503,21 +466,37 @@ def _is_same_machine(one: NodeLoad, other: NodeLoad) -> bool:
 
 # Control groups
 
-#: Where they are mounted: version 2, alone and beside version 1; the controllers of version 1.
-_MOUNTS = {"": ("", "unified"), "cpu": ("cpu,cpuacct", "cpu")}
-_ROOT = Path("/sys/fs/cgroup")
+#: Where they are mounted: version 2, alone and beside version 1; version 1.
+_VERSION_2, _VERSION_1 = ("", "unified"), ("cpu,cpuacct", "cpu")
 
 
-def quotas(membership: str | None = None, root: Path = _ROOT) -> dict[Path, Throttled]:
+def quotas(membership: str | None = None, root: Path = Path("/sys/fs/cgroup")) -> dict[Path, Throttled]:
     """Counts of each control group of this process since the group was made, from cpu.stat; zeros in a group without
-    quota. `membership`: the text of /proc/self/cgroup."""
+    quota. Schedulers and container engines set limits in the groups above, which the inner group does not show.
+
+    `membership`: the text of /proc/self/cgroup.
+    """
+    if membership is None:
+        membership = procfs.read("self", "cgroup").decode("utf-8", "replace")
     found = {}
-    for file in _files("cpu", ("cpu.stat",), membership or _membership(), root):
-        text = procfs.text(file) or ""
+    for group in _groups(membership, root):
+        text = procfs.text(group / "cpu.stat") or ""
         counts = {name: int(count) for name, count in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}
         # version 2 counts in microseconds, version 1 in nanoseconds
         stopped_s = counts.get("throttled_usec", 0) / 1e6 + counts.get("throttled_time", 0) / 1e9
-        found[file.parent] = Throttled(counts.get("nr_periods", 0), counts.get("nr_throttled", 0), stopped_s)
+        found[group] = Throttled(counts.get("nr_periods", 0), counts.get("nr_throttled", 0), stopped_s)
+    return found
+
+
+@lru_cache(16)
+def _groups(membership: str, root: Path) -> list[Path]:
+    """The control groups of this process and those above them, as far as they have a cpu.stat."""
+    found = []
+    for controllers, path in re.findall(r"^\d+:(|[^:]*\bcpu\b[^:]*):(/.*)$", membership, re.MULTILINE):
+        inner = Path("/" if ".." in Path(path).parts else path)  # `..`: above what this container sees
+        for mount in _VERSION_1 if controllers else _VERSION_2:
+            groups = [root / mount / str(group).lstrip("/") for group in (inner, *inner.parents)]
+            found += [group for group in groups if (group / "cpu.stat").exists()]
     return found
 
 
@@ -528,20 +507,3 @@ def throttled(before: Mapping[Path, Throttled], after: Mapping[Path, Throttled])
         for a, b in ((before[group], after[group]) for group in before.keys() & after.keys())
     )
     return max(since, key=lambda one: one.stopped_s, default=None)
-
-
-def _membership() -> str:
-    return procfs.read("self", "cgroup").decode("utf-8", "replace")
-
-
-@lru_cache(16)
-def _files(controller: str, names: Sequence[str], membership: str, root: Path) -> list[Path]:
-    """The files with these names in the control groups of this process (versions 1 and 2) and in the groups above them,
-    where schedulers and container engines set limits that the inner group does not show."""
-    found = []
-    for controllers, path in re.findall(rf"^\d+:(|[^:]*\b{controller}\b[^:]*):(/.*)$", membership, re.MULTILINE):
-        inner = Path("/" if ".." in Path(path).parts else path)  # `..`: above what this container sees
-        for mount in _MOUNTS[controller if controllers else ""]:
-            groups = (root / mount / str(group).lstrip("/") for group in (inner, *inner.parents))
-            found += [file for group in groups for name in names if (file := group / name).exists()]
-    return found

@@ -87,21 +87,19 @@ def other_load(s: Observation) -> Finding:
         return failed(f"other processes used {used}", True)
     if unread := load.unread:
         return unchecked(f"the load of {', '.join(unread[:SHOWN_NODES])} was not read ({short})")
-    if load.user_only and load.other + load.unknown > OTHER_LOAD:
+    if load.other is None:
         return unchecked(
-            f"others used {load.other:.0%} of the CPU time in user mode, and {load.unknown:.0%} in kernel mode are"
-            " theirs or of the kernel's threads, which are hidden here"
+            "the CPU time of others cannot be told from that of the kernel's threads, which are hidden here"
         )
     by_client = f", the target's client {load.client:.0%}" if load.client else ""
-    user_only = " (others in user mode only: the kernel's threads are hidden here)" if load.user_only else ""
     others = f"others used {load.other:.0%}{where}{_named(load.top)}{by_client}"
     bound = f"; at most {load.bound.other:.0%} of the CPUs of a rank or worker" if load.bound else ""
-    return passed(f"{others}, the hypervisor withheld {load.steal:.0%} of the CPU time{user_only}{bound}")
+    return passed(f"{others}, the hypervisor withheld {load.steal:.0%} of the CPU time{bound}")
 
 
 def _too_much(s: Observation, load: Load) -> str:
     """What others used, if that is too much of a node or of the CPUs of a rank or worker; else nothing."""
-    if load.other > OTHER_LOAD:
+    if load.other is not None and load.other > OTHER_LOAD:
         return f"{load.other:.0%} of the CPU time{_on(s, load.host)}{_named(load.top)}"
     if (bound := load.bound) and bound.other > OTHER_LOAD:
         which = f"CPU{'' if bound.cpus.isdecimal() else 's'} {bound.cpus}"
