@@ -47,7 +47,10 @@ def _workers(rates: Mapping[tuple[str, int | None], float], most: int) -> set[tu
 
 
 def _mean(series: Series) -> float:
-    """The mean of what was read; 0 where nothing was."""
+    """The mean of the values that were read; 0 without any."""
+    total = sum(series.values)
+    if total == total:  # the common case takes a tenth of the time
+        return total / (len(series.values) or 1)
     read = [value for value in series.values if not math.isnan(value)]
     return sum(read) / (len(read) or 1)
 
@@ -111,7 +114,7 @@ def rates_of_run(parsed: Parsed, streams: Mapping[str, bytes], hosts: Sequence[s
 
 
 def _counted(parsed: Parsed, rates: Mapping[str, Mapping[int, float]], hosts: Sequence[str]) -> Sequence[NodeRate]:
-    """Those of ranks whose bytes the kernel counted; none unless every rank of every node was."""
+    """Rates of ranks by the bytes that the kernel counted; none unless it counted every rank of every node."""
     if rates.keys() != set(hosts) or sum(map(len, rates.values())) != parsed.evidence.tasks:
         return ()
     moved, ops = parsed.evidence.transferred_bytes or 0, parsed.figures.get("ops", 0.0)
@@ -122,7 +125,7 @@ def _counted(parsed: Parsed, rates: Mapping[str, Mapping[int, float]], hosts: Se
 
 
 def _by_node(ranks: Mapping[str, Sequence[NodeRate]]) -> Sequence[NodeRate]:
-    """Each node with the sum of its ranks, and these with their numbers on it; of a single node its ranks."""
+    """Each node with the sum of its ranks, then its ranks, numbered from 0; of a single node only its ranks."""
     if len(ranks) == 1:
         return next(iter(ranks.values()))
     found = []
