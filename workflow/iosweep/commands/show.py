@@ -207,7 +207,7 @@ def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcom
                 "repetitions": {"measured": result.measured, "used": result.used, "missing": result.lacking},
                 "metric": result.metric,
                 "figures": {column: _metric(metric) for column, metric in result.metrics.items()},
-                "published": asdict(share) if (share := shares.get((result.point, result.phase))) else None,
+                "published": [asdict(share) for share in shares.get((result.point, result.phase), ())],
             }
             for result in found
         ],

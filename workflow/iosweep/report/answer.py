@@ -149,7 +149,7 @@ def _card(best: Best, place: _Place, shares: PublishedShares, told: Shared) -> C
         more = f"{formats.quantity(metric.mean / result.nodes, units)} per node"
     incomplete = "" if best.confirmed else findings.incomplete(result)
     spread = formats.spread(metric, units) if metric.n > 1 or not incomplete else ""
-    share = shares.get((result.point, result.phase))
+    published = (one.text for one in shares.get((result.point, result.phase), ()) if one.published.lowest == latency)
     return Card(
         label=f"{formats.phase(result.phase)}{' latency' if latency else ''}",
         value=formats.quantity(metric.mean, units),
@@ -160,7 +160,7 @@ def _card(best: Best, place: _Place, shares: PublishedShares, told: Shared) -> C
         verdict=best.verdict,
         best=best,
         reason=best.reason(told),
-        published=share.text if share and share.published.lowest == latency else "",
+        published=next(published, ""),
     )
 
 

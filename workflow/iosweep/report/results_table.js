@@ -122,7 +122,7 @@ function behind({row, details: found, series, index}) {
     parts.push(element("dl", {class: "folded"}, ...rest.map(({title, unit, type, i}) =>
       element("div", {}, element("dt", {}, title), element("dd", {}, unit?.startsWith("±") ? `± ${shown(row[i], type)} %` : [shown(row[i], type), unit].filter(Boolean).join(" "))))));
   }
-  if (found.reasons.length) parts.push(element("ul", {}, ...found.reasons.map((reason) => element("li", {}, reason))));
+  for (const texts of [found.reasons, found.published]) if (texts.length) parts.push(element("ul", {}, ...texts.map((text) => element("li", {}, text))));
   if (found.repetitions.length) parts.push(repetitionsOf(found));
   parts.push(...overTime(series));
   const latencies = percentiles(index);

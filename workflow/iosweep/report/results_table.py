@@ -77,13 +77,17 @@ class Column(Struct, frozen=True, omit_defaults=True):
 
 
 class Details(Struct, frozen=True):
-    """Data behind a row. `each`: the command is that of the first of several nodes, each of which started the tool by
-    itself; `where`, `checks`: repetition -> numbers of `Payload.texts`."""
+    """Data behind a row.
+
+    `each`: the command is that of the first of several nodes, each of which started the tool by itself; `published`:
+    shares of published figures, in words; `where`, `checks`: repetition -> numbers of `Payload.texts`.
+    """
 
     sweeps: str
     command: str | None
     each: bool
     reasons: tuple[str, ...]
+    published: list[str]
     outcomes: tuple[str, ...]
     repetitions: list[list[Cell]]
     where: dict[int, list[int]]
@@ -128,7 +132,7 @@ def payload(results: Sequence[PointSummary], checks: Iterable[CheckRow], shares:
         columns=[column for column, _ in columns],
         rows=[[read(result) for _, read in columns] for result in results],
         repetition_columns=[column for column, _ in _REPETITION],
-        details=[_details(result, opened, texts) for result in results],
+        details=[_details(result, shares, opened, texts) for result in results],
         names=names({result.point for result in results}),
         texts=list(texts),
     )
@@ -234,7 +238,7 @@ def _columns(results: Sequence[PointSummary], shares: PublishedShares) -> Iterat
                 for of, attribute in (("median", "median"), ("min", "low"), ("max", "high")):
                     yield Column(of, "number", of, unit, rank=7), _of_operations(attribute)
     if shares:
-        texts = {key: (share.published.text, _scaled(share.share, 0.01)) for key, share in shares.items()}
+        texts = {key: (first.published.text, _scaled(first.share, 0.01)) for key, (first, *_) in shares.items()}
         yield Column("published", "text", "published", rank=3), lambda r: texts.get((r.point, r.phase), (None, None))[0]
         yield Column("share", "number", "share", "%", rank=3), lambda r: texts.get((r.point, r.phase), (None, None))[1]
     yield Column("point", "point", "point", rank=8), lambda result: result.point
@@ -272,7 +276,9 @@ def _scaled(value: float | None, unit: float) -> float | None:
 # behind a row: its repetitions
 
 
-def _details(result: PointSummary, opened: Mapping[Phase, list[int]], texts: dict[str, int]) -> Details:
+def _details(
+    result: PointSummary, shares: PublishedShares, opened: Mapping[Phase, list[int]], texts: dict[str, int]
+) -> Details:
     first = result.rows[0]
     with_build = len(result.builds) > 1
     return Details(
@@ -280,6 +286,7 @@ def _details(result: PointSummary, opened: Mapping[Phase, list[int]], texts: dic
         command=first.command,
         each=result.nodes > 1 and not formats.is_mpi(result.tool) and "--client=" not in (first.command or ""),
         reasons=result.reasons,
+        published=[share.text for share in shares.get((result.point, result.phase), ())],
         outcomes=result.outcomes,
         repetitions=[[read(row) for _, read in _REPETITION] for row in result.rows if row.repetition is not None],
         where={
