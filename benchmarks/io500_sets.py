@@ -14,7 +14,7 @@ import resource
 import time
 from pathlib import Path
 
-from iosweep.ingest import io500, outputs
+from iosweep.ingest import outputs
 from iosweep.store.ingested import Io500Run
 from iosweep.tools.reading import Reading
 
@@ -24,14 +24,14 @@ SAME = 1e-3
 
 def runs(directory: Path) -> list[Io500Run]:
     """The runs in a submission."""
-    summaries: list[tuple[str, io500.Summary]] = []
+    summaries: list[tuple[str, outputs.Summary]] = []
     found: list[tuple[str, Reading]] = []
     for one in outputs.files(directory):
         if isinstance(read := one.readings(), dict):
             found += [(one.name, reading) for reading in read.values()]
-        if summary := io500.summary(one.data):
+        if summary := outputs.summary(one.data):
             summaries.append((one.name, summary))
-    return io500.runs(summaries, found)
+    return outputs.runs(summaries, found)
 
 
 def main() -> None:

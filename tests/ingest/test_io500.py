@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import pytest
 
-from iosweep.ingest import io500
+from iosweep.ingest import outputs
 from iosweep.ingest.outputs import readings
 from iosweep.tools.reading import Reading, ReadingProblem
 
@@ -17,10 +17,10 @@ TASKS, TRANSFER, SEGMENTS, TOTAL_S = 64, 47008, 500_000, 310.76
 #: Bytes that each phase of IOR moved, and kIOPS of the others.
 MOVED = {
     name: TASKS * TRANSFER * pieces
-    for name, pieces in zip(io500.BANDWIDTH, (412345, 226789, 104321, 92345), strict=True)
+    for name, pieces in zip(outputs.BANDWIDTH, (412345, 226789, 104321, 92345), strict=True)
 }
-RATES = dict(zip(io500.METADATA, (10.125, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0), strict=True))
-FIGURES = {name: moved / TOTAL_S / (1 << 30) for name, moved in MOVED.items()} | RATES | {io500.FIND: 80.0}
+RATES = dict(zip(outputs.METADATA, (10.125, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0), strict=True))
+FIGURES = {name: moved / TOTAL_S / (1 << 30) for name, moved in MOVED.items()} | RATES | {outputs.FIND: 80.0}
 MDTEST_ROWS = {"create": "File creation", "stat": "File stat", "read": "File read", "delete": "File removal"}
 
 
@@ -75,8 +75,8 @@ def mdtest(label: str, rate: float) -> str:
 
 def text(phase: str) -> str:
     if phase in MOVED:
-        return ior(io500.BANDWIDTH[phase], MOVED[phase])
-    return mdtest(MDTEST_ROWS[io500.METADATA[phase]], 1000 * RATES[phase])
+        return ior(outputs.BANDWIDTH[phase], MOVED[phase])
+    return mdtest(MDTEST_ROWS[outputs.METADATA[phase]], 1000 * RATES[phase])
 
 
 @lru_cache
@@ -89,22 +89,22 @@ def outputs(directory: str = "r") -> list[tuple[str, Reading]]:
     return [(f"{directory}/{phase}.txt", reading(phase)) for phase in (*MOVED, *RATES)]
 
 
-def summary(figures: dict[str, float] = FIGURES, invalid: str = "") -> io500.Summary:
+def summary(figures: dict[str, float] = FIGURES, invalid: str = "") -> outputs.Summary:
     """result_summary.txt."""
     lines = []
     for name, value in figures.items():
         unit = "GiB/s" if name in MOVED else "kIOPS"
         lines.append(f"[RESULT] {name:>20} {value:15.6f} {unit} : time 301.2 seconds")
-    if score := io500.score(figures):
+    if score := outputs.score(figures):
         total = f"IOPS {score.metadata:f} kiops : TOTAL {score.total:f}{invalid}"
         lines.append(f"[SCORE ] Bandwidth {score.bandwidth:f} GiB/s : {total}")
-    found = io500.summary("\n".join(lines).encode())
+    found = outputs.summary("\n".join(lines).encode())
     assert found
     return found
 
 
 def test_a_result_directory_agrees_with_its_summary() -> None:
-    (run,) = io500.runs([("r/result_summary.txt", summary())], outputs())
+    (run,) = outputs.runs([("r/result_summary.txt", summary())], outputs())
     assert run.directory == "r"
     assert {one.phase: one.published for one in run.figures} == pytest.approx(FIGURES, abs=1e-6)
     assert {one.phase: one.read for one in run.figures if one.phase != "find"} == pytest.approx(
@@ -140,23 +140,27 @@ def test_a_log_of_ior_and_mdtest_gives_both_and_neither_is_blamed_for_the_other(
 
 
 def test_the_score_is_that_of_geometric_means() -> None:
-    values = dict(zip(io500.SCORED, (8.0, 4.0, 2.0, 1.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0), strict=True))
-    found = io500.score(values)
+    values = dict(
+        zip(outputs.SCORED, (8.0, 4.0, 2.0, 1.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0), strict=True)
+    )
+    found = outputs.score(values)
     assert found
     assert found.bandwidth == pytest.approx(math.prod((8, 4, 2, 1)) ** (1 / 4))
     assert found.metadata == pytest.approx(math.prod(range(10, 90, 10)) ** (1 / 8))
     assert found.total == pytest.approx(math.sqrt(found.bandwidth * found.metadata))
-    assert io500.score({**values, "find": 0.0}) == io500.Io500Score(bandwidth=found.bandwidth, metadata=0.0, total=0.0)
-    assert io500.score({name: 1.0 for name in values if name != "find"}) is None
+    assert outputs.score({**values, "find": 0.0}) == outputs.Io500Score(
+        bandwidth=found.bandwidth, metadata=0.0, total=0.0
+    )
+    assert outputs.score({name: 1.0 for name in values if name != "find"}) is None
 
 
 def test_a_difference_is_said_and_a_missing_figure_leaves_no_score() -> None:
     doubled = summary({**FIGURES, "ior-easy-write": 2 * FIGURES["ior-easy-write"]})
-    (run,) = io500.runs([("r/s.txt", doubled)], outputs())
+    (run,) = outputs.runs([("r/s.txt", doubled)], outputs())
     assert [one.phase for one in run.figures if one.difference] == ["ior-easy-write"]
     others = [one for one in outputs() if "ior-hard-read" not in one[0]]
     broken = Reading("1", [], [ReadingProblem("invalid", "cut")])
-    (run,) = io500.runs([("r/s.txt", summary())], [*others, ("r/ior-hard-read.txt", broken)])
+    (run,) = outputs.runs([("r/s.txt", summary())], [*others, ("r/ior-hard-read.txt", broken)])
     assert run.score is None
     assert [one.difference for one in run.figures if one.difference] == ["cut"]
 
@@ -165,10 +169,10 @@ def test_of_several_iterations_the_highest_counts() -> None:
     (first, *rest) = outputs()
     (row,) = first[1].rows
     slower = {**row, "bandwidth_bytes_per_s": float(row["bandwidth_bytes_per_s"]) / 2}
-    (run,) = io500.runs([("r/s.txt", summary())], [(first[0], Reading("1", [slower, row, slower], [])), *rest])
+    (run,) = outputs.runs([("r/s.txt", summary())], [(first[0], Reading("1", [slower, row, slower], [])), *rest])
     assert not any(one.difference for one in run.figures)
 
 
 def test_what_io500_calls_invalid_is_said() -> None:
-    (run,) = io500.runs([("r/s.txt", summary(invalid=" [INVALID]"))], outputs())
+    (run,) = outputs.runs([("r/s.txt", summary(invalid=" [INVALID]"))], outputs())
     assert any("[INVALID]" in remark for remark in run.remarks)

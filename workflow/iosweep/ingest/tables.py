@@ -19,7 +19,7 @@ import msgspec
 import iosweep
 from iosweep.config.sweeps import Repetitions
 from iosweep.files import documents, safe_paths
-from iosweep.ingest import io500, outputs
+from iosweep.ingest import outputs
 from iosweep.judge.agreement import COUNTED, TIMES, Headline, agreements, verdict_columns
 from iosweep.judge.checks import CHECKS
 from iosweep.judge.findings import REASONS, failed, passed, unchecked
@@ -60,7 +60,7 @@ class Content(NamedTuple):
     file: IngestedFile
     data: bytes
     readings: dict[str, Reading]
-    summary: io500.Summary | None
+    summary: outputs.Summary | None
 
     @property
     def has_rows(self) -> bool:
@@ -93,7 +93,7 @@ def look(paths: Sequence[Path]) -> tuple[list[Content], Counter[str]]:
 
 def _content(file: outputs.File) -> Content | str:
     """What a file holds, or why it is not taken."""
-    readings, summary = file.readings(), io500.summary(file.data)
+    readings, summary = file.readings(), outputs.summary(file.data)
     if isinstance(readings, str) and summary is None:
         return readings
     kept = IngestedFile(file.name, file.sha256, len(file.data))
@@ -232,7 +232,7 @@ def _findings(said: Mapping[ProblemSeverity, Sequence[str]]) -> dict[str, Findin
 def _place(values: Values, run: Cell | None) -> tuple[str, str]:
     """The sweep and the point of a row. `run`: its number in its file."""
     tool, kind = str(values["tool"]), str(values["kind"])
-    workload = io500.workload_of(str(values["raw"]), tool)
+    workload = outputs.workload_of(str(values["raw"]), tool)
     known = {name: values[name] for name in (*parameters(), *_ALSO) if values.get(name) is not None}
     known |= {"io500": workload} if workload else {}
     known |= {"job": values.get("label")} if tool == "fio" else {}
@@ -306,7 +306,7 @@ def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]
         without_rows=dict(Counter(one.without_row for one in read if one.without_row).most_common()),
         left_out=dict(Counter(made.left_out).most_common()),
         when=_when(made),
-        io500=tuple(io500.runs(summaries, of_tools)),
+        io500=tuple(outputs.runs(summaries, of_tools)),
     )
     with CampaignTables(results) as tables:
         known = agreements(_headline(row.values) for row in made.rows if row.values["verdict"] in COUNTED)
