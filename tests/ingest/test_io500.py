@@ -85,7 +85,7 @@ def reading(phase: str) -> Reading:
     return found
 
 
-def outputs(directory: str = "r") -> list[tuple[str, Reading]]:
+def printed_by(directory: str = "r") -> list[tuple[str, Reading]]:
     return [(f"{directory}/{phase}.txt", reading(phase)) for phase in (*MOVED, *RATES)]
 
 
@@ -104,7 +104,7 @@ def summary(figures: dict[str, float] = FIGURES, invalid: str = "") -> outputs.S
 
 
 def test_a_result_directory_agrees_with_its_summary() -> None:
-    (run,) = outputs.runs([("r/result_summary.txt", summary())], outputs())
+    (run,) = outputs.runs([("r/result_summary.txt", summary())], printed_by())
     assert run.directory == "r"
     assert {one.phase: one.published for one in run.figures} == pytest.approx(FIGURES, abs=1e-6)
     assert {one.phase: one.read for one in run.figures if one.phase != "find"} == pytest.approx(
@@ -156,9 +156,9 @@ def test_the_score_is_that_of_geometric_means() -> None:
 
 def test_a_difference_is_said_and_a_missing_figure_leaves_no_score() -> None:
     doubled = summary({**FIGURES, "ior-easy-write": 2 * FIGURES["ior-easy-write"]})
-    (run,) = outputs.runs([("r/s.txt", doubled)], outputs())
+    (run,) = outputs.runs([("r/s.txt", doubled)], printed_by())
     assert [one.phase for one in run.figures if one.difference] == ["ior-easy-write"]
-    others = [one for one in outputs() if "ior-hard-read" not in one[0]]
+    others = [one for one in printed_by() if "ior-hard-read" not in one[0]]
     broken = Reading("1", [], [ReadingProblem("invalid", "cut")])
     (run,) = outputs.runs([("r/s.txt", summary())], [*others, ("r/ior-hard-read.txt", broken)])
     assert run.score is None
@@ -166,7 +166,7 @@ def test_a_difference_is_said_and_a_missing_figure_leaves_no_score() -> None:
 
 
 def test_of_several_iterations_the_highest_counts() -> None:
-    (first, *rest) = outputs()
+    (first, *rest) = printed_by()
     (row,) = first[1].rows
     slower = {**row, "bandwidth_bytes_per_s": float(row["bandwidth_bytes_per_s"]) / 2}
     (run,) = outputs.runs([("r/s.txt", summary())], [(first[0], Reading("1", [slower, row, slower], [])), *rest])
@@ -174,5 +174,5 @@ def test_of_several_iterations_the_highest_counts() -> None:
 
 
 def test_what_io500_calls_invalid_is_said() -> None:
-    (run,) = outputs.runs([("r/s.txt", summary(invalid=" [INVALID]"))], outputs())
+    (run,) = outputs.runs([("r/s.txt", summary(invalid=" [INVALID]"))], printed_by())
     assert any("[INVALID]" in remark for remark in run.remarks)
