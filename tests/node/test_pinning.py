@@ -175,7 +175,7 @@ def test_near_the_interface_that_is_named_or_mounted_or_fastest(snapshot: Snapsh
 
 
 def sampled(mask: str = "0", **changes: Any) -> Looks:
-    one = {"masks": [mask], "thread_masks": [mask], "early": "", "ran_on": mask}
+    one = {"masks": [mask], "thread_masks": [mask]}
     known = {"expected": 1, "seen": 1, "looks": 6, "gap_s": 0.2, "cost_s": 0.01, "wall_s": 1.0}
     return msgspec.convert(known | {"processes": [{"role": "rank", "count": 1, **one}]} | changes, Looks)
 

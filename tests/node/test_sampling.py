@@ -181,25 +181,25 @@ def test_masks_before_a_process_has_settled_do_not_count() -> None:
     """A worker on a node that is overloaded had not bound itself 0.9 s after it was started; but one that spins with
     another mask is found for all that."""
     rank = rank_of(bound(1.15))
-    assert (rank["masks"], rank["early"]) == (["1"], "0-1")
+    assert rank["masks"] == ["1"]
     for at_s, starves, masks in ((1.9, 2.0, ["1"]), (1.9, 1.0, ["0-1", "1"]), (9, 9, ["0-1"])):
         assert rank_of(bound(at_s), starves=starves)["masks"] == masks, (at_s, starves)
 
 
 def test_what_a_rank_had_before_anything_was_printed_is_its_start() -> None:
     """Libraries bind it for a while in MPI_Init. But who prints at the end only has told nothing of its start."""
-    for begins, ends, silent_s, masks, early in (
-        (1.1, 1.5, 2.0, ["1"], "0-1"),
-        (1.1, 1.5, 0.0, ["0", "1"], "1"),
-        (1.1, 3.5, 2.0, ["0", "1"], "1"),
-        (4.0, 6.0, 2.0, ["0", "1"], "1"),
-        (1.1, 9.9, 2.0, ["0"], "1"),
-        (1.1, 1.5, 7.9, ["0", "1"], "1"),
+    for begins, ends, silent_s, masks in (
+        (1.1, 1.5, 2.0, ["1"]),
+        (1.1, 1.5, 0.0, ["0", "1"]),
+        (1.1, 3.5, 2.0, ["0", "1"]),
+        (4.0, 6.0, 2.0, ["0", "1"]),
+        (1.1, 9.9, 2.0, ["0"]),
+        (1.1, 1.5, 7.9, ["0", "1"]),
     ):
         on_0 = partial(lambda a, b, now_s: parse("0" if a <= now_s < b else "1"), begins, ends)
         rank = rank_of(on_0, bound(0), silent_s=silent_s)
-        found = (rank["masks"], rank["thread_masks"], rank["early"])
-        assert found == (masks, sorted({*masks, "1"}), early), (begins, ends, silent_s)
+        found = (rank["masks"], rank["thread_masks"])
+        assert found == (masks, sorted({*masks, "1"})), (begins, ends, silent_s)
     looks = [World(ranks_of(2), 8.0).sampled(Wanted("/opt/tool", 2, True, 8.0), at)["looks"] for at in (0.0, 4.0, 7.9)]
     assert looks[0] == looks[2] > looks[1] >= 3
 

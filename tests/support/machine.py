@@ -180,7 +180,6 @@ class Machine:
                         masks=(mask,),
                         thread_masks=(mask,),
                         count=len(range(k, wanted.processes, len(masks))),
-                        ran_on=mask,
                     )
                     for k, mask in enumerate(masks)
                 ),

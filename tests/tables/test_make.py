@@ -3,10 +3,8 @@
 import csv
 import gc
 import json
-import math
 import os
 import shlex
-from array import array
 from pathlib import Path
 from typing import Any
 
@@ -285,13 +283,12 @@ def test_a_figure_that_no_table_can_hold_is_a_reason(campaign: Made, monkeypatch
 
 
 def test_what_was_not_counted_is_null(campaign: Made) -> None:
-    names = ["device_read_bytes_per_s", "No name", "ops_per_s"]
-    head = {"host": "n1", "interval_s": 1.0, "begin_s": 0.0, "count": 4, "names": names}
-    values = array("f", [1.0, *[math.nan] * 11])
-    campaign.measured(streams={"monitor": json.dumps(head).encode() + b"\n" + values.tobytes()})
+    values = [1.0, None, None, None]
+    node = {"host": "n1", "interval_s": 1.0, "series": {"device_read_bytes_per_s": values, "No name": values}}
+    campaign.measured(streams={"monitor": json.dumps(node).encode() + b"\n"})
     campaign.table()
     [row] = again(campaign, "series")
-    assert (row["quantity"], row["values"]) == ("device_read_bytes_per_s", [1.0, None, None, None])
+    assert (row["quantity"], row["values"]) == ("device_read_bytes_per_s", values)
     wanted = {(row["point"], row["phase"]): 1}
     assert len(data.load_series(campaign.results, wanted)[0]) == 1
 

@@ -99,14 +99,10 @@ def _parse(point: Point, step: Step, phase: Phase, streams: Streams, hosts: Sequ
     if not streams:
         return Parsed()
     parsed = tools()[point.tool].parse(streams, step, phase)
-    counted, lost = streams.get("monitor", b""), parsed.evidence.lost
-    if not monitor.is_whole(counted):
-        lost = "; ".join(filter(None, (lost, "what the nodes counted is damaged")))
     evidence = replace(
         parsed.evidence,
-        series=[*parsed.evidence.series, *monitor.series(counted)],
+        series=[*parsed.evidence.series, *monitor.series(streams.get("monitor", b""))],
         node_rates=nodes.rates_of_run(parsed, streams, hosts),
-        lost=lost,
     )
     wrong = {name: value for name, value in parsed.figures.items() if not -_MOST <= value < _MOST}  # also NaN
     problems = [*parsed.problems, *(f"{name} is {value:g}" for name, value in wrong.items())]

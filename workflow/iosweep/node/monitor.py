@@ -2,8 +2,7 @@
 (ranks.py), who uses its CPUs (load.py), and once a second `Monitor`: CPUs, memory, network, the target's block devices
 and client. Nothing on the target is read.
 
-Readings of `Monitor` are kept as a stream: for each node a line of JSON, and the values as 32-bit floats, one quantity
-after the other; streams of nodes are joined end to end. `series` reads it.
+Readings of `Monitor` are kept as a stream: a line of JSON for each node. `series` reads it.
 """
 
 from __future__ import annotations
@@ -11,10 +10,8 @@ from __future__ import annotations
 import math
 import os
 import re
-import sys
 import threading
 import time
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -38,8 +35,6 @@ _RANKS_BEGIN_S, _LOAD_BEGIN_S = 0.02, 0.2
 _APART, _LONGEST_S, _COST = 0.5, 10.0, 1 / 150
 #: Seconds between readings of the monitor; they become twice as many whenever there are this many readings.
 INTERVAL_S, _MOST = 1.0, 1200
-#: A stream names this many quantities at most; more is not ours.
-_MOST_NAMES = 100
 #: The kernel counts CPU time in these.
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -256,14 +251,12 @@ def disks(stats: Sequence[bytes]) -> tuple[float, float]:
 # Streams
 
 
-class _Head(msgspec.Struct):
-    """The line before a node's values."""
+class _Node(msgspec.Struct):
+    """The line of a node. series: quantity -> its values, None where nothing was read."""
 
     host: str
     interval_s: float
-    begin_s: float
-    count: int
-    names: list[str]
+    series: dict[str, list[float | None]]
 
 
 def encoded(host: str, samples: Sequence[Sample], interval_s: float) -> bytes:
@@ -280,20 +273,13 @@ def encoded(host: str, samples: Sequence[Sample], interval_s: float) -> bytes:
     if count == 1:
         interval_s = max(end_s - begin_s, 1e-6)
     edges = [begin_s + k * interval_s for k in range(count)] + [end_s]
-    names, values = [], array("f")
+    found = {}
     for k, quantity in enumerate(QUANTITIES):
         points = [(at_s, each[k]) for at_s, each in samples]
         row = _rates(points, edges, quantity.most) if quantity.rate else _levels(points, edges, interval_s)
         if not all(map(math.isnan, row)):
-            names.append(quantity.name)
-            values.extend(row)
-    return _block(_Head(host, round(interval_s, 6), 0.0, count, names), values)
-
-
-def _block(head: _Head, values: array[float]) -> bytes:
-    if sys.byteorder == "big":
-        values.byteswap()
-    return msgspec.json.encode(head) + b"\n" + values.tobytes()
+            found[quantity.name] = [None if math.isnan(value) else float(f"{value:.7g}") for value in row]
+    return msgspec.json.encode(_Node(host, round(interval_s, 6), found)) + b"\n"
 
 
 def _rates(points: Sequence[tuple[float, float]], edges: Sequence[float], most: float) -> list[float]:
@@ -319,35 +305,14 @@ def _levels(points: Sequence[tuple[float, float]], edges: Sequence[float], inter
     return found
 
 
-def is_whole(stream: bytes) -> bool:
-    """Whether all of a stream is what `encoded` makes, for one node or more. Pure."""
-    return max((end for _, _, end in _blocks(stream)), default=0) == len(stream)
-
-
 def series(stream: bytes) -> tuple[Series, ...]:
-    """The series of a stream, as they were seen on each node, up to the first block that is not whole; none of
-    quantities that this version does not know. Pure."""
-    found = []
-    for head, begin, end in _blocks(stream):
-        values = array("f", stream[begin:end])
-        if sys.byteorder == "big":
-            values.byteswap()
-        for k, name in enumerate(head.names):
-            if name in _NAMES:
-                row = tuple(values[k * head.count : (k + 1) * head.count])
-                found.append(Series(name, row, head.interval_s, head.begin_s, head.host))
-    return tuple(found)
+    """The series of a stream, without quantities that this version does not know. Pure."""
+    return tuple(
+        Series(name, tuple(_NOTHING if value is None else value for value in values), node.interval_s, host=node.host)
+        for node in map(_decoder.decode, stream.splitlines())
+        for name, values in node.series.items()
+        if name in _NAMES
+    )
 
 
-def _blocks(stream: bytes) -> Iterator[tuple[_Head, int, int]]:
-    """(head, where its values begin, and end) of the nodes of a stream, up to the first that is not whole."""
-    position = 0
-    while (line_end := stream.find(b"\n", position)) >= 0:
-        try:
-            head = msgspec.json.decode(stream[position:line_end], type=_Head)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return
-        begin, position = line_end + 1, line_end + 1 + 4 * head.count * len(head.names)
-        if head.count <= 0 or head.interval_s <= 0 or len(head.names) > _MOST_NAMES or position > len(stream):
-            return
-        yield head, begin, position
+_decoder = msgspec.json.Decoder(_Node)

@@ -161,15 +161,10 @@ class Pinning:
 
 
 def _together(nodes: Sequence[NodesCpus]) -> tuple[NodesCpus, ...]:
-    """Nodes share an entry if they differ only in how often they were examined, and in the CPUs that their processes
-    were on. It has the worst of their looks, and all of their CPUs."""
+    """Nodes share an entry, with the worst of their looks, if they differ only in how often they were examined."""
     found: dict[NodesCpus, NodesCpus] = {}
     for node in nodes:
-        same = structs.replace(
-            node,
-            **{"hosts": (), "looks": 0, "gap_s": 0.0, "cost_s": 0.0, "wall_s": 0.0},
-            processes=tuple(structs.replace(p, early="", ran_on="") for p in node.processes),
-        )
+        same = structs.replace(node, **{"hosts": (), "looks": 0, "gap_s": 0.0, "cost_s": 0.0, "wall_s": 0.0})
         found[same] = _both(found[same], node) if same in found else node
     return tuple(found.values())
 
@@ -180,14 +175,6 @@ def _both(one: NodesCpus, other: NodesCpus) -> NodesCpus:
         hosts=one.hosts + other.hosts,
         looks=min(one.looks, other.looks),
         **{name: max(getattr(one, name), getattr(other, name)) for name in ("gap_s", "cost_s", "wall_s")},
-        processes=tuple(
-            structs.replace(
-                a,
-                early=listed(parse(a.early) | parse(b.early)),
-                ran_on=listed(parse(a.ran_on) | parse(b.ran_on)),
-            )
-            for a, b in zip(one.processes, other.processes, strict=True)
-        ),
     )
 
 

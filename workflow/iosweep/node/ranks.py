@@ -1,15 +1,17 @@
-"""Ranks or workers on this node while a command runs: how many run at once, the CPUs that each of their threads may use
-and was on last, read back from the kernel whatever was asked for; and the bytes that each MPI rank had moved.
+"""Ranks or workers on this node while a command runs: how many run at once, the CPUs that each of their threads may
+use, read back from the kernel whatever was asked for, and the bytes that each MPI rank had moved.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import random
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -21,7 +23,7 @@ import msgspec
 from iosweep.details import LARGEST_RATE
 from iosweep.files.documents import Count, Part, Seconds
 from iosweep.node import procfs
-from iosweep.node.cpus import NO_CPUS, CpuSet, listed
+from iosweep.node.cpus import CpuSet, listed
 from iosweep.node.procfs import with_descendants
 
 #: Seconds between looks until every process was seen, because a short-lived one could be missed; after which the search
@@ -49,19 +51,15 @@ _NOT_RANKS = frozenset(
 _PYTHON = os.path.realpath(sys.executable)
 
 
-class Processes(Part, frozen=True, kw_only=True):
+class Processes(Part, frozen=True):
     """Processes with the same role (rank, worker, helper, agent) and the same masks, each mask a CPU list.
 
-    masks, thread_masks: those of the processes and of their threads at the looks. early: the CPUs of their first
-    moments, ran_on: those that they were on.
-    """
+    masks, thread_masks: those of the processes and of their threads at the looks."""
 
     role: str
     masks: tuple[str, ...]
     thread_masks: tuple[str, ...]
     count: Count = 0
-    early: str = ""
-    ran_on: str = ""
 
 
 class Looks(Part, frozen=True, kw_only=True):
@@ -93,6 +91,10 @@ class Wanted:
     masks: bool = True
 
 
+#: Role, masks of a process, and of its threads.
+_Masked = tuple[str, tuple[str, ...], tuple[str, ...]]
+
+
 @dataclass
 class _Process:
     parent: str
@@ -100,39 +102,27 @@ class _Process:
     own: bool = False  # of the program, and not only started by it
     masks: dict[CpuSet, float] = field(default_factory=dict)  # with the time when each was seen last
     thread_masks: dict[CpuSet, float] = field(default_factory=dict)
-    ran_on: dict[CpuSet, float] = field(default_factory=dict)
-    early: set[int] = field(default_factory=set)
 
     def forget_before(self, at_s: float) -> None:
-        """Count masks of this time and before as early ones, unless there are no later ones."""
-        for seen in (self.masks, self.thread_masks, self.ran_on):
+        """Forget masks of this time and before, unless there are no later ones."""
+        for seen in (self.masks, self.thread_masks):
             before = {cpus for cpus, last_s in seen.items() if last_s <= at_s}
             if len(before) < len(seen):
-                self.early.update(*before)
                 for cpus in before:
                     del seen[cpus]
 
-    def read(self, pid: str, leader: list[bytes], at_s: float | None) -> bool:
-        """Note the masks and last CPUs of its threads; whether they count, which they do if there is a time. `leader`:
-        the stat of its first thread."""
-        masks, last = {}, set()
+    def masked(self, role: str) -> _Masked:
+        return role, tuple(sorted(map(listed, self.masks))), tuple(sorted(map(listed, self.thread_masks)))
+
+    def read(self, pid: str, at_s: float) -> bool:
+        """Note the masks of its threads; whether there are any."""
+        masks = {}
         for thread in procfs.threads(pid):
-            try:
+            with contextlib.suppress(OSError):
                 masks[thread] = frozenset(os.sched_getaffinity(int(thread)))
-            except OSError:
-                continue
-            fields = leader if thread == pid else procfs.stat(f"{pid}/task/{thread}")
-            if len(fields) > 36 and fields[0] != b"Z":
-                last.add(frozenset([int(fields[36])]))
-        if not last:
-            return False
-        if at_s is None:
-            self.early.update(*masks.values())
-            return False
         self.masks |= {mask: at_s for thread, mask in masks.items() if thread == pid}
         self.thread_masks |= dict.fromkeys(masks.values(), at_s)
-        self.ran_on |= dict.fromkeys(last, at_s)
-        return True
+        return bool(masks)
 
 
 class Sampler:
@@ -181,8 +171,8 @@ class Sampler:
             looks = since
             for process in self._found.values():
                 process.forget_before(begun_s)
-        ourselves, pid = _Process("", 0.0), str(os.getpid())
-        ourselves.read(pid, _leader(pid), 0.0)
+        ourselves = _Process("", 0.0)
+        ourselves.read(str(os.getpid()), 0.0)
         return Looks(
             expected=self._wanted.processes,
             seen=self._seen,
@@ -190,7 +180,7 @@ class Sampler:
             gap_s=round(max((b - a for a, b in pairwise([*looks, now])), default=0.0), 3),
             cost_s=round(self._cost_s, 4),
             wall_s=round(now - self._began, 3),
-            processes=(*self._grouped(), _together("agent", [ourselves])),
+            processes=self._processes(ourselves),
         )
 
     def _pause_s(self, cost_s: float) -> float:
@@ -232,7 +222,7 @@ class Sampler:
             settling = now - newest < _SETTLED_S and pid in chosen
             starved = settling or _may_not_have_begun(there[pid][1], there.get(parents[pid], ("", []))[1])
             counts = age >= _STARVED_S or (age >= _SETTLED_S and not starved)
-            if process.read(pid, there[pid][1], now if counts else None):
+            if counts and there[pid][1][0] != b"Z" and process.read(pid, now):
                 settled += pid in chosen
             elif pid in chosen and not counts:
                 youngest = max(youngest, process.since)
@@ -275,20 +265,18 @@ class Sampler:
             return None
         return path
 
-    def _grouped(self) -> list[Processes]:
-        """Processes with the same role and masks together."""
-        groups: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[_Process]] = {}
-        for pid, process in self._found.items():
-            if process.masks or process.early:
-                kind = self._role(pid, process), _listed(process.masks), _listed(process.thread_masks)
-                groups.setdefault(kind, []).append(process)
-        return [_together(role, found) for (role, _, _), found in sorted(groups.items(), key=lambda group: group[0])]
+    def _processes(self, ourselves: _Process) -> tuple[Processes, ...]:
+        """Processes with the same role and masks together, our own last."""
+        found = Counter(self._role(pid, process) for pid, process in self._found.items() if process.masks)
+        return tuple(
+            Processes(*kind, count) for kind, count in [*sorted(found.items()), (ourselves.masked("agent"), 1)]
+        )
 
-    def _role(self, pid: str, process: _Process) -> str:
+    def _role(self, pid: str, process: _Process) -> _Masked:
         within = process.parent in self._found
         if self._wanted.ranks:
-            return "rank" if process.own and not within else "helper"
-        return "worker" if within and process.own and pid not in self._parents else "helper"
+            return process.masked("rank" if process.own and not within else "helper")
+        return process.masked("worker" if within and process.own and pid not in self._parents else "helper")
 
 
 def _leader(pid: str) -> list[bytes]:
@@ -305,22 +293,6 @@ def _above(pid: str, parents: Mapping[str, str]) -> Iterator[str]:
     """Ancestors of a process, as far as `parents` goes."""
     while (pid := parents.get(pid, "")) in parents:
         yield pid
-
-
-def _together(role: str, found: Sequence[_Process]) -> Processes:
-    """Processes with the same masks as one entry."""
-    return Processes(
-        role=role,
-        count=len(found),
-        masks=_listed(found[0].masks),
-        thread_masks=_listed(found[0].thread_masks),
-        early=listed({cpu for process in found for cpu in process.early}),
-        ran_on=listed(NO_CPUS.union(*(cpus for process in found for cpus in process.ran_on))),
-    )
-
-
-def _listed(masks: Iterable[CpuSet]) -> tuple[str, ...]:
-    return tuple(sorted(map(listed, masks)))
 
 
 # Bytes of each MPI rank

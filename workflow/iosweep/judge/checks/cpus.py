@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from iosweep.hostlist import hosts as named_hosts
 from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Observation, failed, passed, unchecked
-from iosweep.node.cpus import NO_CPUS, CpuSet, listed, named, parse
+from iosweep.node.cpus import CpuSet, listed, named, parse
 from iosweep.node.pinning import NodesCpus
 from iosweep.node.ranks import Processes
 from iosweep.store.record import Finding
@@ -120,9 +120,8 @@ def _on_reserved(node: NodesCpus) -> Iterator[str]:
         *most, last = [_many(process) for process, _ in hits]
         who = f"{', '.join(most)} and {last}" if most else last
         cpus = frozenset().union(*(cpus for _, cpus in hits))
-        did = ", and did" if any(parse(process.ran_on) & reserved for process, _ in hits) else ""
         are = "it is" if len(cpus) == 1 else "they are"
-        yield f"{who} could run on {named(cpus)}{did}; {are} reserved ({', '.join(node.by)})"
+        yield f"{who} could run on {named(cpus)}; {are} reserved ({', '.join(node.by)})"
 
 
 def _many(process: Processes) -> str:
@@ -130,9 +129,7 @@ def _many(process: Processes) -> str:
 
 
 def _allowed(process: Processes) -> CpuSet:
-    # short-lived processes that never settle count with their early mask; ranks are still being bound at that time
-    passing = not process.masks and process.role != "rank" and process.count >= LOOKS
-    return _union(*process.masks, *process.thread_masks, process.early if passing else "")
+    return _union(*process.masks, *process.thread_masks)
 
 
 @lru_cache(10_000)
@@ -164,15 +161,12 @@ def _too_little(s: Observation, nodes: Sequence[NodesCpus]) -> str | None:
 def _looked(nodes: Sequence[NodesCpus]) -> str:
     """The ranks and workers that were looked at, on how many nodes, and how often."""
     counts: Counter[str] = Counter()
-    early: CpuSet = NO_CPUS
     for node in nodes:
         for process in node.processes:
             counts[process.role] += process.count * len(node.hosts) if process.masks else 0
-            early |= parse(process.early) - _union(*process.masks) if process.role == "rank" else NO_CPUS
     kinds = [human_count(counts[kind], kind) for kind in ("rank", "worker", "helper") if counts[kind]]
     looks, hosts = min(n.looks for n in nodes), sum(len(n.hosts) for n in nodes)
-    note = f" (before they measured, ranks could use {named(early)}, too)" if early else ""
-    return f"{' and '.join(kinds)} on {human_count(hosts, 'node')} looked at {human_count(looks, 'time')} or more{note}"
+    return f"{' and '.join(kinds)} on {human_count(hosts, 'node')} looked at {human_count(looks, 'time')} or more"
 
 
 def _planned(planned: Mapping[str, int]) -> str:
