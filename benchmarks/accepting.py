@@ -26,12 +26,11 @@ from msgspec import structs
 import coverage
 from iosweep.analysis import acceptance
 from iosweep.analysis.acceptance import Decision
-from iosweep.analysis.data import Campaign, Row, row
 from iosweep.analysis.summary import summarize
 from iosweep.config import selectors
 from iosweep.config.criteria import Criterion, Threshold
 from iosweep.tables.columns import result_columns
-from iosweep.tables.reader import CampaignForm, Target
+from iosweep.tables.reader import Campaign, CampaignForm, Row, Target, read_row
 
 #: Thresholds as shares of the true figure: below it a pass is right, above it a fail.
 THRESHOLDS = (0.90, 0.95, 0.98, 1.0, 1.02, 1.05, 1.10)
@@ -70,7 +69,7 @@ NOISES = (
 MOST = 100
 
 _BLANK = dict.fromkeys(column.name for column in result_columns())
-_ROW = row(
+_ROW = read_row(
     _BLANK
     | {"point": "p", "phase": "rand_read", "kind": "data", "tool": "fio", "metric": "ops_per_s", "sweeps": "s"}
     | {"verdict": "valid", "nodes": 1, "o_direct": True, "threads_per_node": 1}

@@ -20,10 +20,10 @@ from statistics import fmean, median
 import campaigns
 from iosweep.analysis import headline
 from iosweep.analysis.comparison import ALPHA, AT_LEAST, compare
-from iosweep.analysis.data import Row as ResultRow
-from iosweep.analysis.data import load
 from iosweep.analysis.summary import summarize
 from iosweep.tables.make import make_tables
+from iosweep.tables.reader import Row as ResultRow
+from iosweep.tables.reader import load
 from measure import IOSWEEP, CannotRun, Row, Size, child
 
 #: Smallest changes that matter, which campaigns are compared with.

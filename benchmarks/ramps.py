@@ -26,10 +26,10 @@ from statistics import fmean
 
 import campaigns
 from iosweep.analysis import axes
-from iosweep.analysis.data import load
 from iosweep.analysis.summary import summarize
 from iosweep.judge.best import SHARE, decided, deviation, knee, reached
 from iosweep.tables.make import make_tables
+from iosweep.tables.reader import load
 from measure import IOSWEEP, ROOT, child
 
 #: Of the device of the simulation.

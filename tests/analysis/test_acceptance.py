@@ -9,10 +9,10 @@ from syrupy.assertion import SnapshotAssertion
 
 from iosweep.analysis import acceptance
 from iosweep.analysis.acceptance import Decision, Outcome, Reason
-from iosweep.analysis.data import PRECISE, Row, mark_imprecise
 from iosweep.analysis.summary import summarize
 from iosweep.config import selectors
 from iosweep.config.criteria import Criterion, Threshold
+from iosweep.tables.reader import PRECISE, Row, mark_imprecise
 from results_factory import check, loaded, row, sweep_facts
 
 pytestmark = pytest.mark.unit

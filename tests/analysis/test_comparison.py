@@ -20,8 +20,8 @@ from iosweep.analysis.comparison import (
     explained,
     most_elsewhere,
 )
-from iosweep.analysis.data import Campaign
 from iosweep.analysis.summary import PointSummary, summarize
+from iosweep.tables.reader import Campaign
 
 K = factory.K
 BLOCKS, THREADS = (4 * K, 64 * K), (1, 2, 4)

@@ -7,8 +7,8 @@ from msgspec import structs
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.analysis import findings, formats, sentences
-from iosweep.analysis.data import Row
 from iosweep.analysis.summary import summarize
+from iosweep.tables.reader import Row
 from results_factory import row, sweep_facts
 
 K, M, G = 2**10, 2**20, 2**30

@@ -11,7 +11,6 @@ from msgspec import structs
 
 from campaign import document, make
 from iosweep.analysis import axes, findings, formats, headline
-from iosweep.analysis.data import CheckRow, Row, mark_imprecise
 from iosweep.analysis.summary import (
     OUTCOMES,
     VERDICTS,
@@ -28,6 +27,7 @@ from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.model import Point
 from iosweep.store.record import Outcome, Repetition, SlurmJob, Target, ToolBuild
 from iosweep.tables import columns
+from iosweep.tables.reader import CheckRow, Row, mark_imprecise
 from iosweep.tools import tools
 from results_factory import G, check, row, sweep_facts
 

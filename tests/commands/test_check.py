@@ -11,7 +11,6 @@ from syrupy.assertion import SnapshotAssertion
 import records
 import results_factory
 from campaign import TEXT, keep_plan, make
-from iosweep.analysis.data import PhaseOutcome
 from iosweep.commands import check, cli, watch
 from iosweep.files import documents
 from iosweep.plan.model import Plan, read_plan
@@ -19,6 +18,7 @@ from iosweep.store.record import Missing, Needs, Refusal
 from iosweep.store.store import Store
 from iosweep.tables import reader
 from iosweep.tables.make import make_tables
+from iosweep.tables.reader import PhaseOutcome
 
 Capture = pytest.CaptureFixture[str]
 Verdicts = dict[tuple[str, int], tuple[str, str]]
@@ -171,7 +171,7 @@ def of_rows(place: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., check
             PhaseOutcome(point="p", phase=phase, repetition=number, verdict=verdict, reasons=reasons, left=False)
             for number, phase, verdict, reasons in rows
         ]
-        monkeypatch.setattr(reader, "rows", lambda *_: made)
+        monkeypatch.setattr(reader, "read_rows", lambda *_: made)
         return check.read_outcome(results)
 
     return of_rows

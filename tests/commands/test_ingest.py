@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.analysis.data import load
 from iosweep.commands import check, cli
 from iosweep.report import page
 from iosweep.store import ingested
 from iosweep.store.store import Store
 from iosweep.tables import reader
+from iosweep.tables.reader import load
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 IOR = SAMPLES / "ior" / "4.0.0" / "posix_fpp_seq_1m_np2_i3_JSON.summary.json"
@@ -65,7 +65,7 @@ def test_a_directory_becomes_a_campaign(outputs: Path, capsys: Capture, snapshot
     assert {row.tool for row in campaign.rows} == {"fio", "ior", "mdtest"}
     assert campaign.about.ingested
     assert campaign.about.ingested.files == {"fio": 1, "ior": 1, "mdtest": 1}
-    assert reader.damage(results) == []
+    assert reader.find_damage(results) == []
     (one,) = {row.checks_passed for row in campaign.rows if row.verdict == "valid"}
     assert one == 2
     # rows name their file and its hash, and the file is kept

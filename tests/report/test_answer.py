@@ -8,11 +8,11 @@ from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
 import results_factory as factory
-from iosweep.analysis.data import CheckRow, Row, load
 from iosweep.analysis.summary import summarize
 from iosweep.report import answer, tables
 from iosweep.report.answer import Card
 from iosweep.tables import columns
+from iosweep.tables.reader import CheckRow, Row, load
 from results_factory import DATA_PHASES, K, M, check, loaded, row, sweep
 
 

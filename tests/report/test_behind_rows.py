@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import results_factory as factory
-from iosweep.analysis.data import NodeRateRow, SeriesRow, load, load_latencies
 from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.report import results_table
+from iosweep.tables.reader import NodeRateRow, SeriesRow, load, load_latencies
 from results_factory import row, sweep
 
 MIB = 2**20

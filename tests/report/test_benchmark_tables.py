@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 import results_factory as factory
-from iosweep.analysis import acceptance, data
+from iosweep.analysis import acceptance
 from iosweep.analysis.summary import summarize
 from iosweep.report import results_table, tables
 from iosweep.report.tables import Table
+from iosweep.tables import reader
 from iosweep.tools import tools
 from results_factory import G, K, M
 
@@ -90,13 +91,13 @@ LUSTRE_IOR = {
 }
 
 
-def row(tool: str, phase: str, sweep: str, **values: Any) -> data.Row:
+def row(tool: str, phase: str, sweep: str, **values: Any) -> reader.Row:
     known = tools()[tool].phases[phase]
     about = {"tool": tool, "phase": phase, "kind": known.kind, "metric": known.metric, "sweeps": sweep}
     return factory.row(**{"point": f"{sweep}.{values}", "ops_per_s": None, **about, **values})
 
 
-def shown(suite: str, rows: Sequence[data.Row]) -> list[dict[str, Any]]:
+def shown(suite: str, rows: Sequence[reader.Row]) -> list[dict[str, Any]]:
     """Key of a column -> cell, for each row of the table of results; `behind`: the shares that a row opens to."""
     results = summarize(rows)
     facts = [factory.sweep_facts(name=sweep, suite=suite) for sweep in {row.sweeps for row in rows}]

@@ -14,10 +14,10 @@ from syrupy.assertion import SnapshotAssertion
 
 import results_factory as factory
 from iosweep.analysis.comparison import Side, Versus, versus
-from iosweep.analysis.data import load
 from iosweep.analysis.summary import summarize
 from iosweep.files.documents import Damaged
 from iosweep.report import comparisons, html, page
+from iosweep.tables.reader import load
 from report_nodes import node
 from results_factory import DATA_PHASES, METADATA_PHASES, K, M, sweep
 from tables import page_data

@@ -10,10 +10,10 @@ import pytest
 
 import results_factory as factory
 from iosweep.analysis.comparison import Side, versus
-from iosweep.analysis.data import load
 from iosweep.analysis.summary import summarize
 from iosweep.report import comparisons, html, results_table
 from iosweep.report import page as report
+from iosweep.tables.reader import load
 from results_factory import DATA_PHASES, METADATA_PHASES, K, M, sweep
 from tables import page_data
 

@@ -3,9 +3,9 @@
 import pytest
 
 import results_factory as factory
-from iosweep.analysis.data import Row
 from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.report import results_table
+from iosweep.tables.reader import Row
 from results_factory import DATA_PHASES, K, M, row, sweep
 
 

@@ -9,11 +9,11 @@ import pytest
 
 import results_factory as factory
 from iosweep.analysis import findings
-from iosweep.analysis.data import Campaign
 from iosweep.analysis.summary import PointSummary
 from iosweep.programs import builds as documents
 from iosweep.report import answer, figures, results_table, system, tables
 from iosweep.report.system import Cpus, NodeCheck, Nodes, Picture
+from iosweep.tables.reader import Campaign
 from report_nodes import node
 from results_factory import G, sweep
 from topologies import WEKA_56, machine

@@ -18,7 +18,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from iosweep.analysis import data
 from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.config.sweeps import Repetitions
 from iosweep.details import FACTOR, bin_of
@@ -164,12 +163,12 @@ def make(directory: Path, sweeps: Sequence[Sweep] = DEMO, repetitions: int = 3, 
     return directory
 
 
-def measured(*sweeps: Sweep, **options: Any) -> tuple[data.Campaign, list[PointSummary]]:
+def measured(*sweeps: Sweep, **options: Any) -> tuple[reader.Campaign, list[PointSummary]]:
     """The same in memory, as the report has it: a campaign and its results."""
     made = _make(sweeps, **options)
-    checks = tuple(msgspec.convert(one, data.CheckRow) for one in made.checks)
+    checks = tuple(msgspec.convert(one, reader.CheckRow) for one in made.checks)
     campaign = loaded((), checks, made.nodes, **made.about)
-    rows = data.mark_imprecise((data.row(row, campaign.about.builds) for row in made.rows), checks)
+    rows = reader.mark_imprecise((reader.read_row(row, campaign.about.builds) for row in made.rows), checks)
     campaign = replace(campaign, rows=tuple(rows))
     return campaign, summarize(campaign.rows)
 
@@ -247,11 +246,11 @@ def add_series(directory: Path, series: Sequence[Row], parts: Sequence[Row] = ()
     describe_again(directory)
 
 
-def row(**values: object) -> data.Row:
+def row(**values: object) -> reader.Row:
     """A valid row of the results with these columns."""
     made: dict[str, object] = dict.fromkeys(column.name for column in columns.result_columns())
     made |= {"point": "p", "phase": "rand_read", "kind": "data", "tool": "fio", "metric": "ops_per_s", "sweeps": "s"}
-    return data.row(made | {"repetition": 1, "verdict": "valid", "reasons": "", "ops_per_s": 10.0} | values)
+    return reader.read_row(made | {"repetition": 1, "verdict": "valid", "reasons": "", "ops_per_s": 10.0} | values)
 
 
 def sweep_facts(least: int = 1, *points: str, name: str = "s", **more: Any) -> SweepFacts:
@@ -260,22 +259,22 @@ def sweep_facts(least: int = 1, *points: str, name: str = "s", **more: Any) -> S
     return SweepFacts(name=name, tool="fio", phases=(), points=points, axes={}, repetitions=often, **more)
 
 
-def check(**values: object) -> data.CheckRow:
+def check(**values: object) -> reader.CheckRow:
     """A row of the checks with these columns."""
     made = {"point": "p", "phase": "rand_read", "check": "", "outcome": "pass", "severity": "invalid", "repetition": 1}
-    return msgspec.convert(made | values, data.CheckRow)
+    return msgspec.convert(made | values, reader.CheckRow)
 
 
 def loaded(
-    rows: Sequence[data.Row] = (), checks: Sequence[data.CheckRow] = (), nodes: Sequence[Row] = (), **about: object
-) -> data.Campaign:
+    rows: Sequence[reader.Row] = (), checks: Sequence[reader.CheckRow] = (), nodes: Sequence[Row] = (), **about: object
+) -> reader.Campaign:
     """A campaign as the report has it in memory. `about`: parts of campaign.json."""
     needed = {"campaign": "demo", "made": "2025-06-02T09:41:07+00:00", "iosweep_version": "0.1.0", "plan_digest": "0"}
     needed |= {"seed": 1, "target": {"directory": "/mnt/scratch/bench"}}
     needed |= dict.fromkeys(("configuration", "jobs", "sweeps"), ())
     needed |= {name: {} for name in ("limits", "results_of_nodes", "builds", "tables")}
-    known = tuple(msgspec.convert(node, data.Node) for node in nodes)
-    return data.Campaign(tuple(rows), tuple(checks), known, msgspec.convert(needed | about, CampaignForm))
+    known = tuple(msgspec.convert(node, reader.Node) for node in nodes)
+    return reader.Campaign(tuple(rows), tuple(checks), known, msgspec.convert(needed | about, CampaignForm))
 
 
 def describe_again(results: Path) -> None:

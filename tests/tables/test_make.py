@@ -12,12 +12,11 @@ import pyarrow.parquet
 import pytest
 
 from campaign import FOUR_AND_EIGHT, Made, document, make
-from iosweep.analysis import data
 from iosweep.files import documents
 from iosweep.judge.findings import REASONS
 from iosweep.programs import builds
 from iosweep.store.record import Missing, Needs, Refusal
-from iosweep.tables import columns, writer
+from iosweep.tables import columns, reader, writer
 from iosweep.tables import make as maker
 from iosweep.tables.make import make_tables
 from iosweep.tools import Parsed, tools
@@ -290,7 +289,7 @@ def test_what_was_not_counted_is_null(campaign: Made) -> None:
     [row] = again(campaign, "series")
     assert (row["quantity"], row["values"]) == ("device_read_bytes_per_s", values)
     wanted = {(row["point"], row["phase"]): 1}
-    assert len(data.load_series(campaign.results, wanted)[0]) == 1
+    assert len(reader.load_series(campaign.results, wanted)[0]) == 1
 
 
 @pytest.mark.local

@@ -50,16 +50,16 @@ def test_what_is_not_the_file_that_merge_wrote_is_damaged_and_nothing_waits_for_
         for harm, done in harms.items():
             file.unlink()
             done(file, data)
-            [said] = reader.damage(results)
+            [said] = reader.find_damage(results)
             assert said.startswith(f"{file} is damaged ("), harm
             with pytest.raises(Damaged):
-                reader.rows(results, "results.parquet", dict)
+                reader.read_rows(results, "results.parquet", dict)
             file.rmdir() if harm == "directory" else file.unlink()
             file.write_bytes(data)
     for name in reader.FILES:
         data = (results / name).read_bytes()
         (results / name).unlink()
-        assert reader.damage(results) == [f"{results / name} is gone"]
+        assert reader.find_damage(results) == [f"{results / name} is gone"]
         (results / name).write_bytes(data)
 
 
@@ -73,12 +73,12 @@ def test_a_table_of_other_columns_is_rejected_also_where_its_digest_is_right(res
         parquet.write_table(forged, file)
         results_factory.describe_again(results)
         with pytest.raises(Damaged, match=column):
-            reader.rows(results, "results.parquet", dict)
+            reader.read_rows(results, "results.parquet", dict)
     about = read(results / "campaign.json")
     for key in ("sweeps", "tables", "target", "builds"):
         (results / "campaign.json").write_bytes(dump(about | {key: 5}))
         with pytest.raises(Damaged, match=key):
-            reader.about(results)
+            reader.read_about(results)
 
 
 # What a rule writes

@@ -288,7 +288,7 @@ def load(
         raise ConfigError(problems)
     store.read_documents()
     store.damaged.pop(str(folder / reader.ABOUT), None)  # it is among the outputs
-    outputs = [*reader.damage(folder), *_damage_of_page(folder / reader.REPORT)]
+    outputs = [*reader.find_damage(folder), *_damage_of_page(folder / reader.REPORT)]
     other_plan = store.differs(f"plans/{plan.digest}.json", plan.document())
     planned = {point.id for point in plan.points}
     return Dag(

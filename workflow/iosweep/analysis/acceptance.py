@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from iosweep.analysis import findings, formats, headline
-from iosweep.analysis.data import Campaign
 from iosweep.analysis.headline import Best
 from iosweep.analysis.summary import PointSummary, is_percentile, merge_point_parameters, outcome
 from iosweep.config import criteria
@@ -26,6 +25,7 @@ from iosweep.judge.statistics import ENOUGH, MOST_REPETITIONS, Interval
 from iosweep.plan.headline_groups import load, suites_of, unfit
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.columns import NOT_YET
+from iosweep.tables.reader import Campaign
 from iosweep.text import human_count
 from iosweep.tools import parameters
 

@@ -12,13 +12,13 @@ from itertools import product
 from zlib import crc32
 
 from iosweep.analysis import formats
-from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.formats import Conditions
 from iosweep.analysis.headline import Rivals
 from iosweep.analysis.summary import PointSummary, distinct, distinct_or_unknown, merge_point_parameters
 from iosweep.judge.best import SHARE, Knee, knee, reached
 from iosweep.judge.statistics import Interval
 from iosweep.plan.model import SweepFacts
+from iosweep.tables.reader import Campaign, Value
 from iosweep.tools import parameters
 
 #: Share of the best figure that counts as nearly all of it.

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Literal
 
 from iosweep.analysis import findings, formats
-from iosweep.analysis.data import Campaign, Node, Value
 from iosweep.analysis.summary import PointSummary, distinct, phase_order
 from iosweep.config import yaml_lines
 from iosweep.errors import ConfigError
@@ -22,6 +21,7 @@ from iosweep.judge import agreement, statistics
 from iosweep.judge.statistics import ALPHA, Change, Noise
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import Conditions
+from iosweep.tables.reader import Campaign, Node, Value
 from iosweep.text import human_count, percent_change, shortened
 from iosweep.tools import parameters, phases
 from iosweep.units import human_size

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.summary import Metric, PointSummary, merge_point_parameters
 from iosweep.hostlist import hosts as hosts
 from iosweep.hostlist import natural as natural
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import Conditions as Conditions
+from iosweep.tables.reader import Campaign, Value
 from iosweep.text import human_count
 from iosweep.tools import parameters, phases, tools
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from iosweep.analysis import findings, formats
-from iosweep.analysis.data import Row
 from iosweep.analysis.findings import NOTHING, Shared
 from iosweep.analysis.summary import Metric, PointSummary, counted, worst
 from iosweep.judge import statistics
@@ -20,6 +19,7 @@ from iosweep.judge.best import Candidate, best, candidate
 from iosweep.judge.findings import REASONS
 from iosweep.judge.statistics import Interval
 from iosweep.plan.headline_groups import load
+from iosweep.tables.reader import Row
 from iosweep.text import human_count, some
 
 #: Points that are named.

@@ -12,11 +12,11 @@ from datetime import datetime
 
 from iosweep.analysis import comparison, formats, headline
 from iosweep.analysis.comparison import Changed
-from iosweep.analysis.data import Campaign
 from iosweep.analysis.summary import Metric, PointSummary, phase_order, summarize
 from iosweep.judge import statistics
 from iosweep.judge.statistics import LEAST_NIGHTS, Interval, Split
 from iosweep.plan import headline_groups
+from iosweep.tables.reader import Campaign
 from iosweep.text import human_count, printable, some
 
 

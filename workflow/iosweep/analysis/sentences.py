@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from iosweep.analysis import axes, findings, formats, headline
 from iosweep.analysis.axes import Line, Place, Scaling
-from iosweep.analysis.data import Value
 from iosweep.analysis.findings import NOTHING, Shared
 from iosweep.analysis.headline import Best, Rivals
 from iosweep.analysis.summary import Metric, PointSummary, merge_point_parameters, phase_order
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import LATENCY_PHASES
 from iosweep.plan.model import SweepFacts
+from iosweep.tables.reader import Value
 from iosweep.text import human_count
 from iosweep.tools import parameters, phases
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from statistics import fmean, median
 
-from iosweep.analysis.data import PhaseOutcome, Row, Value
 from iosweep.judge import agreement, statistics
 from iosweep.judge.agreement import COUNTED, Sample
 from iosweep.judge.findings import REASONS
 from iosweep.judge.statistics import ENOUGH, Grade, Interval, grade
 from iosweep.plan.model import SweepFacts
+from iosweep.tables.reader import PhaseOutcome, Row, Value
 from iosweep.tools import phases
 
 #: From best to worst.

@@ -13,7 +13,6 @@ from xml.etree import ElementTree as Xml
 
 from iosweep.analysis import acceptance
 from iosweep.analysis.acceptance import Decision, Outcome
-from iosweep.analysis.data import Campaign
 from iosweep.analysis.summary import summarize
 from iosweep.commands import campaigns
 from iosweep.commands.check import read_outcome
@@ -22,7 +21,7 @@ from iosweep.config import criteria, yaml_lines
 from iosweep.errors import CommandError, ConfigError
 from iosweep.files import documents
 from iosweep.plan.headline_groups import unfit as not_measured
-from iosweep.tables.reader import CampaignForm
+from iosweep.tables.reader import Campaign, CampaignForm
 from iosweep.text import printable
 
 #: Exit code where nothing can be decided: wrong arguments or criteria, no tables.

@@ -9,7 +9,6 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from iosweep.analysis.data import Campaign, load
 from iosweep.commands.terminal import working
 from iosweep.errors import CommandError
 from iosweep.files import documents
@@ -17,7 +16,7 @@ from iosweep.plan.model import Plan, plan_files, read_plan
 from iosweep.store import ingested
 from iosweep.store.store import Store
 from iosweep.tables import reader
-from iosweep.tables.reader import CampaignForm
+from iosweep.tables.reader import Campaign, CampaignForm, load
 from iosweep.text import shortened, some
 from iosweep.units import parse_duration, parse_share
 
@@ -120,7 +119,7 @@ def plan_file(results: Path) -> Path:
         documents.is_folder(str(results / "plans"))
         raise FileNotFoundError(2, "no plan", str(results / "plans"))
     with contextlib.suppress(FileNotFoundError, documents.Damaged):
-        digest = reader.about(results).plan_digest
+        digest = reader.read_about(results).plan_digest
         files = [file for file in files if file.stem == digest] or files
     return files[-1]
 

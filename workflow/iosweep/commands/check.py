@@ -17,7 +17,6 @@ from pathlib import Path
 
 import msgspec
 
-from iosweep.analysis.data import PhaseOutcome
 from iosweep.analysis.summary import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import prose
@@ -29,7 +28,7 @@ from iosweep.plan.model import Plan, plan_files
 from iosweep.store import ingested
 from iosweep.store.store import Store
 from iosweep.tables import reader
-from iosweep.tables.reader import CampaignForm
+from iosweep.tables.reader import CampaignForm, PhaseOutcome
 from iosweep.text import human_count, some
 
 #: Verdicts with which a campaign fails.
@@ -98,7 +97,7 @@ def read_outcome(results: Path) -> Outcome:
     is neither."""
     store, tables, plan, digest = Store(results), None, None, None
     with contextlib.suppress(FileNotFoundError, documents.Damaged):
-        tables = reader.about(results)
+        tables = reader.read_about(results)
     if ingested.there(results):
         lost = ingested.damage(results)
         with contextlib.suppress(FileNotFoundError, documents.Damaged):
@@ -126,7 +125,7 @@ def _counted(
 ) -> Outcome:
     """The outcome with what the tables count. Raises FileNotFoundError, documents.Damaged."""
     read, columns = partial(msgspec.convert, type=PhaseOutcome), PhaseOutcome.__struct_fields__
-    found = repetitions(reader.rows(outcome.results, "results.parquet", read, columns), tables.sweeps)
+    found = repetitions(reader.read_rows(outcome.results, "results.parquet", read, columns), tables.sweeps)
     counts, reasons = count_repetitions(found), _reasons(found)
     verdicts = {verdict: counts[verdict] for verdict in VERDICTS}
     if ingested_digest or not plan:
@@ -184,7 +183,7 @@ def _damage(store: Store, remade: bool) -> list[str]:
     results, again = store.path, f"; `iosweep report {shlex.quote(str(store.path))}` makes it again"
     about = results / reader.ABOUT
     if os.path.lexists(about):
-        tables = reader.damage(results)
+        tables = reader.find_damage(results)
     else:
         tables = [f"{about} is gone"] if any((results / name).exists() for name in reader.FILES) else []
     if not remade:

@@ -39,7 +39,7 @@ def run(arguments: Namespace) -> int:
         raise CommandError(lost)
     else:
         make_tables(campaigns.plan_file(results), results, arguments.judge_again)
-    for line in documents.few(campaigns.damage_in_tables(results, reader.about(results))):
+    for line in documents.few(campaigns.damage_in_tables(results, reader.read_about(results))):
         say(line, file=sys.stderr)
     say(f"report: {make_page(results)}")
     make_figures(results)

@@ -89,7 +89,7 @@ def _of_verdict(store: Store, verdicts: Sequence[str]) -> list[Repetition]:
     """Stored repetitions with a row of one of these verdicts in the tables; those that are newer than the tables are
     named, and left. Raises CommandError."""
     try:
-        rows = reader.rows(store.path, "results.parquet", dict)
+        rows = reader.read_rows(store.path, "results.parquet", dict)
     except OSError:
         raise CommandError(campaigns.no_tables(store.path)) from None
     wanted = {(row["point"], row["repetition"]) for row in rows if row["verdict"] in verdicts}

@@ -13,7 +13,6 @@ from itertools import groupby
 from pathlib import Path
 
 from iosweep.analysis import acceptance, findings, formats
-from iosweep.analysis.data import Campaign
 from iosweep.analysis.headline import Best
 from iosweep.analysis.summary import Metric, PointSummary, count_results, summarize
 from iosweep.commands import accept, campaigns
@@ -27,6 +26,7 @@ from iosweep.report import answer
 from iosweep.report.results_table import ordered
 from iosweep.store.record import DataSet, PhaseRun, Record
 from iosweep.store.store import Store
+from iosweep.tables.reader import Campaign
 from iosweep.text import printable, some
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from iosweep.analysis import acceptance, axes, findings, formats, headline, sentences
 from iosweep.analysis.acceptance import PublishedShares
-from iosweep.analysis.data import Campaign
 from iosweep.analysis.findings import NOTHING, Shared
 from iosweep.analysis.headline import Best
 from iosweep.analysis.summary import OUTCOMES, PointSummary, count_repetitions, phase_order, repetitions
@@ -17,6 +16,7 @@ from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import LATENCY_PHASES
 from iosweep.plan.model import SweepFacts
 from iosweep.report import system, tables
+from iosweep.tables.reader import Campaign
 from iosweep.target.identify import on_root
 from iosweep.text import human_count, some
 

@@ -13,12 +13,12 @@ import altair as alt
 from altair.utils import schemapi
 
 from iosweep.analysis import formats
-from iosweep.analysis.data import Campaign, load
 from iosweep.analysis.summary import summarize
 from iosweep.files import safe_paths
 from iosweep.files.safe_paths import Folder
 from iosweep.report.figures import Figure, Panel, figures
 from iosweep.tables import reader
+from iosweep.tables.reader import Campaign, load
 from iosweep.text import printable_lines
 
 #: JSON of Vega-Lite.

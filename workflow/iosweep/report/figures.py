@@ -12,11 +12,11 @@ from msgspec import Struct, structs
 
 from iosweep.analysis import axes, findings, formats
 from iosweep.analysis.axes import Bend, Scaling, Slice, slices, strangers
-from iosweep.analysis.data import Campaign, Value
 from iosweep.analysis.formats import Unit
 from iosweep.analysis.headline import Rivals
 from iosweep.analysis.summary import OUTCOMES, Metric, PointSummary, distinct, distinct_or_unknown, phase_order
 from iosweep.judge.best import SHARE
+from iosweep.tables.reader import Campaign, Value
 from iosweep.text import human_count
 from iosweep.tools import parameters, tools
 

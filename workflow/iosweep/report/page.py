@@ -15,12 +15,12 @@ from markupsafe import Markup
 from iosweep import collector
 from iosweep.analysis import acceptance, findings, formats
 from iosweep.analysis.acceptance import PublishedShares
-from iosweep.analysis.data import Campaign, load, load_latencies, load_series
 from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.files import safe_paths
 from iosweep.report import answer, drawing, html, results_table, system, tables
 from iosweep.report.figures import Figure, figures
 from iosweep.tables import reader
+from iosweep.tables.reader import Campaign, load, load_latencies, load_series
 
 #: In the order in which they run: each uses those before it.
 _SCRIPTS = ("page.js", "behind_rows.js", "results_table.js", "switches.js", "charts.js")

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from iosweep.analysis import findings, formats
 from iosweep.analysis.acceptance import PublishedShares
-from iosweep.analysis.data import CheckRow, NodeRateRow, Row, Run, SeriesRow, Value
 from iosweep.analysis.formats import Unit
 from iosweep.analysis.summary import OUTCOMES, PointSummary, hosts_of, merge_point_parameters, outcome, phase_order
 from iosweep.details import Histogram, Series
@@ -21,6 +20,7 @@ from iosweep.judge.agreement import COUNTED
 from iosweep.judge.nodes import coarser, summed
 from iosweep.plan.model import SweepFacts
 from iosweep.report.tables import Phase, open_checks
+from iosweep.tables.reader import CheckRow, NodeRateRow, Row, Run, SeriesRow, Value
 from iosweep.tools import Option, parameters
 
 # the table

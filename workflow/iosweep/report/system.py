@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iosweep.analysis import findings, formats
-from iosweep.analysis.data import Campaign, CheckRow, Row
-from iosweep.analysis.data import Node as NodeRow
 from iosweep.analysis.summary import PointSummary, worst
 from iosweep.judge.agreement import COUNTED
 from iosweep.judge.nodes import ENOUGH, Comparison, Standing, compare
 from iosweep.node.cpus import CONFIGURATION, NO_CPUS, Overlap, Topology, listed, named, overlap, parse
 from iosweep.report.tables import Cell, Table, TableRow
+from iosweep.tables.reader import Campaign, CheckRow, Row
+from iosweep.tables.reader import Node as NodeRow
 from iosweep.text import human_count, some
 from iosweep.tools.axes import TRANSFER_SIZE
 

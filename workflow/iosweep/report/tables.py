@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from iosweep.analysis import findings, formats
 from iosweep.analysis.axes import axes_of, split
-from iosweep.analysis.data import PRECISE, Campaign, CheckRow, Row, Value
 from iosweep.analysis.summary import (
     Metric,
     PointSummary,
@@ -21,6 +20,7 @@ from iosweep.config.sweeps import Repetitions
 from iosweep.judge.findings import ROOTS
 from iosweep.plan.model import SweepFacts
 from iosweep.programs.builds import BuildDocument, BuiltProgram
+from iosweep.tables.reader import PRECISE, Campaign, CheckRow, Row, Value
 from iosweep.tools.axes import NODES
 from iosweep.tools.mdtest.command import OPTIONS, ROWS
 
