@@ -53,12 +53,13 @@ def test_less_memory_than_a_node_has_is_a_warning() -> None:
         ({"DefMemPerCPU": "1000"}, {}, 0, "warning"),  # of 2 CPUs
         ({"DefMemPerCPU": "2000"}, {}, 0, "ok"),
         ({"DefMemPerNode": "1000"}, {"DefMemPerNode": "4000"}, 0, "ok"),  # that of the partition counts
-        ({}, {}, 1000, "warning"),
+        ({}, {}, 1000, "warning"), ({"MaxMemPerNode": "3000"}, {}, 1000, "warning"),  # a job that asks for more waits
         ({"DefMemPerNode": "1000", "SelectTypeParameters": "CR_CORE"}, {}, 0, "ok"),
     ):  # fmt: skip
         profile = asking(mem_mb=asked_mb)
         found = doctor_cluster.judge_memory(profile, CONFIG | settings, SMALL | fields, node_list)
-        assert found.outcome == outcome and ("mem_mb=4000" in found.change) == (outcome == "warning"), settings
+        most = settings.get("MaxMemPerNode", "4000")
+        assert found.outcome == outcome and (f"mem_mb={most} in" in found.change) == (outcome == "warning"), settings
 
 
 # --- what the nodes say

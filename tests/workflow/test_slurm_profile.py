@@ -188,4 +188,5 @@ def test_what_a_profile_may_not_say_is_told(directory, tmp_path):
         cwd=tmp_path, env=os.environ | PLUGINS_OF_USERS, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    assert re.search(r"^profile: default-resources\.runtime: .*`1:00:00`", done.stdout + done.stderr, re.MULTILINE)
+    said = re.search(r"profile\.v9\+\.yaml:(\d+): default-resources\.runtime: .*`1:00:00`", done.stdout + done.stderr)
+    assert said and "runtime" in text.splitlines()[int(said[1]) - 1]

@@ -233,14 +233,28 @@ def read(workflow: Any) -> Dag:
         what = f"{known}, not {', '.join(strange)}; everything else belongs in the configuration file"
         raise ConfigError([Problem("--config", 0, "", what)])
     settings = workflow.resource_settings
-    said = {**(settings.default_resources or {}), **settings.overwrite_resources.get("measure", {})}
+    set_here = settings.overwrite_resources.get("measure", {})  # --set-resources
+    said = {**(settings.default_resources or {}), **set_here}
     # Snakemake adds some without a value
     resources = {key: resource.raw for key, resource in said.items() if resource.raw is not None}
     site = profile.parse(resources, slurm="scheduler" in resources)
     if site.problems:
-        raise ConfigError(list(site.problems))
+        written = () if set_here else _profile_as_written()
+        raise ConfigError(list(profile.parse(resources, site.slurm, *written).problems))
     file = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
     return load(file, Path("results"), site, given.pop("only", None), given)
+
+
+def _profile_as_written() -> tuple[str, str] | tuple[()]:
+    """The file of the profile that Snakemake was called with, and its text; nothing where there is not exactly one.
+
+    Only for the lines of errors: Snakemake's workflow does not name the profile, its command line does.
+    """
+    from snakemake.cli import get_argument_parser, get_profile_dir
+
+    profiles = get_argument_parser().parse_known_args(sys.argv[1:])[0].profile or []
+    found = get_profile_dir(profiles[0]) if len(profiles) == 1 else None
+    return (os.path.relpath(found[1]), found[1].read_text(encoding="utf-8")) if found else ()
 
 
 @collector.paused(stays=True)

@@ -151,7 +151,10 @@ def judge_memory(asks: Profile, settings: Mapping[str, str], partition: Mapping[
     caches = "the page cache counts, so caches are smaller than the node's"
     effect = caches if enforced else "it may be killed if it takes more"
     seen = f"a job has {human_size(given[0] << 20)} of the {whole} ({given[1]}); {effect}"
-    return warning("memory", seen, f"set mem_mb={mb} in the profile, or what the site allows")
+    caps = (partition.get("MaxMemPerNode", ""), settings.get("MaxMemPerNode", ""))
+    most = min(mb, next((int(cap) for cap in caps if cap.isdigit() and int(cap)), mb))
+    change = "the site allows no more" if most == given[0] else f"set mem_mb={most} in the profile"
+    return warning("memory", seen, change)
 
 
 # The job on the nodes
