@@ -47,7 +47,7 @@ class Left:
 
     def know(self, **changed: Any) -> None:
         known = {"directory": self.directory, "deadline": 60.0, "layout": None, "lock": None} | changed
-        known = {"campaign": self.results.name, "file_system": self.file_system, "tidied": False} | known
+        known = {"campaign": self.results.name, "file_system": self.file_system, "source": "x", "tidied": False} | known
         (self.results / "target.json").write_bytes(documents.dump(known))
 
     def know_again(self, **changed: Any) -> None:

@@ -31,7 +31,7 @@ POINT = "fio.a"
 BESIDE = {"spack.yaml": b"spack: {specs: [fio@3.37]}\n", "spack.lock": b'{"roots": []}\n'}
 TARGET = {
     "directory": "/t/iosweep-quick", "campaign": "quick", "uuid": "u", "layout": None, "tidied": True,
-    "deadline": 30.0, "lock": None, "file_system": "ext4 /dev/x",
+    "deadline": 30.0, "lock": None, "file_system": "ext4 /dev/x", "source": "/dev/x",
 }  # fmt: skip
 BUILD = {
     "provider": "spack", "tools": {}, "mpi": None,

@@ -55,7 +55,7 @@ def files(store: Store) -> list[str]:
 def test_results_keep_their_uuid_where_one_of_its_two_files_is_lost(store: Store) -> None:
     uuid = store.mark()
     known = {"campaign": "c", "directory": "/t/iosweep-c", "uuid": uuid, "layout": None, "deadline": 1.0, "lock": None}
-    target = ClaimedTarget(**known, file_system="ext4", tidied=False)  # type: ignore[arg-type]
+    target = ClaimedTarget(**known, file_system="ext4", source="/dev/x", tidied=False)  # type: ignore[arg-type]
     store.put("", "target", target)
     for name in ("iosweep.json", "target.json"):
         (store.path / name).write_bytes(b"")

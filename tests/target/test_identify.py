@@ -8,7 +8,7 @@ import pytest
 from iosweep.errors import Refused
 from iosweep.node import procfs
 from iosweep.target import identify
-from iosweep.target.identify import identity, lock_name, same_now
+from iosweep.target.identify import identity, lock_name, same_now, same_source, volume
 
 
 def facts(fstype: str, source: str, fsid: str = "0000000000000000") -> dict[str, Any]:
@@ -41,6 +41,22 @@ def test_another_volume_is_another_file_system() -> None:
         ("nfs4", "s1:/export", "s1:/home"),
     ):
         assert identity(facts(fstype, here)) != identity(facts(fstype, there)), fstype
+
+
+def test_two_storage_systems_with_volumes_of_one_name_are_told_by_their_servers() -> None:
+    """Unless the campaign's marker is there: then they are servers of one system."""
+    for fstype, here, there, shared in (
+        ("nfs", "filer1:/export", "filer2:/export", "filer1:/export"),
+        ("lustre", "mgs1@o2ib:/scratch", "mgs2@o2ib:/scratch", "mgs1@o2ib,mgs3@o2ib:/scratch"),
+        ("fuse.glusterfs", "s1:/dfs", "s2:/dfs", "s2,s1:dfs"),
+        ("wekafs", "b1/fs", "b2/fs", "fs"),
+    ):
+        assert volume(facts(fstype, here)) != volume(facts(fstype, there))
+        assert same_source(here, facts(fstype, there), False) == there
+        assert same_source(here, facts(fstype, there), True) == here
+        assert same_source(here, facts(fstype, shared), False) == here
+    assert same_source("s:/a", facts("nfs", "s:/b"), True) == "s:/b"
+    assert volume(facts("xfs", "/dev/sda1")) == identity(facts("xfs", "/dev/sda1"))
 
 
 # This machine's

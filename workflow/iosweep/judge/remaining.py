@@ -15,7 +15,7 @@ from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.store.record import DataSet, Judged, Missing, Repetition, Target
-from iosweep.target.identify import identity
+from iosweep.target.identify import volume
 from iosweep.tools import tools
 
 #: Repetitions of an allocation that may be tried a second time even if limits.retried allows fewer (0 allows none).
@@ -29,7 +29,7 @@ class LocalMachine:
     """What this machine offers. Unknown identities are not compared.
 
     tools: tool -> sha256 of its binary, None if it is absent. mpiexec: paths of programs that may be MPICH's mpiexec,
-    None if that cannot be seen from here. target: facts that identify the file system, as for identify.identity.
+    None if that cannot be seen from here. target: facts that identify the file system, as for identify.volume.
     """
 
     tools: Mapping[str, str | None] = field(default_factory=dict)
@@ -148,7 +148,7 @@ def measures(target: Target, plan: Plan) -> bool:
 
 def elsewhere(result: Repetition, machine: LocalMachine) -> bool:
     """Whether a result comes from another file system than that of the machine."""
-    return machine.target is not None and identity(result.target.facts) != identity(machine.target)
+    return machine.target is not None and volume(result.target.facts) != volume(machine.target)
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,7 @@ class CampaignDirectory:
                 deadline=self._target.deadline,
                 lock=self._target.lock,
                 file_system=self.file_system,
+                source=facts["source"],
                 tidied=False,
             ),
         )

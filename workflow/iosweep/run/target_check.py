@@ -113,7 +113,8 @@ def fits(made: Plan, cost: Forecast) -> Line:
 
 
 def find(setup: Setup, done: Done) -> FileSystem:
-    """Find the target, and see that neither the tools nor the lock are on it; returns its file system.
+    """Find the target, and see that neither the tools nor the lock are on it; returns its file system, with the source
+    that results name it by.
 
     Results on it are allowed on one machine only, which is noted. Raises AllocationError, Refused.
     """
@@ -138,6 +139,10 @@ def find(setup: Setup, done: Done) -> FileSystem:
             if key == "target.lock" or setup.job:  # a login node may not have seen it
                 raise AllocationError(ExitCode.REFUSED, f"{key} {path} {_ON_TARGET}", lasting=True)
             setup.note(f"{key} {path} is on the file system under test")
+    ours = campaign_directory.directory_of(directory, setup.plan.campaign)
+    if (claimed := setup.store.claimed()) and claimed.directory == ours:
+        marked = setup.agent.call(campaign_directory.has_marker, ours, claimed.uuid)
+        facts["source"] = identify.same_source(claimed.source, facts, marked)
     return facts
 
 

@@ -57,7 +57,8 @@ class ToolBuild(Part, frozen=True):
 
 
 class Target(Part, frozen=True, kw_only=True):
-    """The file system that was measured."""
+    """The file system that was measured. source: by whichever server the campaign's directory was made
+    (identify.same_source)."""
 
     directory: str
     source: str
@@ -69,7 +70,7 @@ class Target(Part, frozen=True, kw_only=True):
 
     @property
     def facts(self) -> dict[str, str | None]:
-        """What tells it from other file systems, as target.identify.identity takes it."""
+        """What tells it from other file systems, as target.identify.volume takes it."""
         return {"source": self.source, "fstype": self.fstype, "fsid": self.fsid}
 
 
@@ -336,7 +337,7 @@ class TotalSpent(Document, frozen=True):
 class ClaimedTarget(Document, frozen=True, kw_only=True):
     """target.json: the campaign's directory on the target, and the UUID of its marker.
 
-    lock: the directory of the lock; file_system: its identity; tidied: nothing that
+    lock: the directory of the lock; file_system, source: what it was made on (identify.identity); tidied: nothing that
     target.keep does not keep is left there.
     """
 
@@ -347,6 +348,7 @@ class ClaimedTarget(Document, frozen=True, kw_only=True):
     deadline: Deadline
     lock: PathText | None
     file_system: str
+    source: str
     tidied: bool
 
     def __post_init__(self) -> None:

@@ -42,7 +42,7 @@ from iosweep.store.store import RECORD_FILE, Store, unpack
 from iosweep.tables.columns import NOT_YET
 from iosweep.tables.reader import Job
 from iosweep.tables.writer import CampaignTables, Cells, Values
-from iosweep.target.identify import identity
+from iosweep.target.identify import volume
 from iosweep.text import printable
 from iosweep.tools import tools
 from iosweep.tools.axes import NODES
@@ -96,7 +96,7 @@ class JudgedPoint(NamedTuple):
 
 def _counted(plan: Plan, repetitions: Sequence[Judged]) -> dict[int, Judged]:
     measured_with = [
-        (r.started, r.tool.sha256, r.target.directory, identity(r.target.facts), r.bound or "") for r in repetitions
+        (r.started, r.tool.sha256, r.target.directory, volume(r.target.facts), r.bound or "") for r in repetitions
     ]
     newest = max(measured_with, default=())[1:]
     alike = (r for r, how in zip(repetitions, measured_with, strict=True) if how[1:] == newest)

@@ -173,24 +173,50 @@ def identity(facts: Mapping[str, object]) -> str:
     WEKA, CephFS and Lustre. Without the directory below the volume's root that is mounted. With the fsid where the
     name tells nothing: tmpfs, overlay, BeeGFS; and of ext2 to ext4, whose fsid is made of the UUID.
     """
+    return _servers_and_identity(facts)[1]
+
+
+def volume(facts: Mapping[str, object]) -> str:
+    """What results of one file system are told from others by: its identity, and the servers that it is mounted by.
+
+    Two storage systems may have volumes of one name. A mount by other servers of the same system is told by the
+    campaign's marker (`same_source`).
+    """
+    servers, name = _servers_and_identity(facts)
+    return f"{name} by {servers}" if servers else name
+
+
+def same_source(claimed: str, facts: FileSystem, marked: bool) -> str:
+    """The source by which results name a file system: `claimed`, that of when the campaign's directory was made, if it
+    is this one. `marked`: our marker is there now. Without it they must have a server in common, if both name any.
+    """
+    then, identity_then = _servers_and_identity({**facts, "source": claimed})
+    now, identity_now = _servers_and_identity(facts)
+    known = marked or not (then and now) or not {*then.split(",")}.isdisjoint(now.split(","))
+    return claimed if known and identity_then == identity_now else facts["source"]
+
+
+def _servers_and_identity(facts: Mapping[str, object]) -> tuple[str, str]:
     kind, source, fsid = (str(facts.get(key) or "") for key in ("fstype", "source", "fsid"))
-    path = source.rpartition(":/")[2]
+    servers, _, path = source.rpartition(":/")
     if kind in ("nfs", "nfs4"):
-        return f"nfs /{path}"
+        return servers, f"nfs /{path}"
     if kind == "lustre":  # 10.0.0.1@o2ib,10.0.0.2@o2ib:10.0.0.3@o2ib:/scratch/below
-        return f"lustre /{path.partition('/')[0]}"
+        return servers, f"lustre /{path.partition('/')[0]}"
     if kind in ("fuse.glusterfs", "glusterfs"):  # s1:/dfs, s1,s2:/dfs, s1:dfs
-        return f"{kind} /{source.rpartition(':')[2].strip('/').partition('/')[0]}"
+        servers, _, path = source.rpartition(":")
+        return servers, f"{kind} /{path.strip('/').partition('/')[0]}"
     if kind == "wekafs":  # backend1,backend2/fs, or fs alone
-        return f"wekafs {source.rpartition('/')[2] or source}"
+        servers, _, path = source.rpartition("/")
+        return servers, f"wekafs {path or source}"
     if kind == "ceph":  # user@cluster.name=/path, or mon1:6789,mon2:6789:/path
         named = re.fullmatch(r"[^@/]*@([^=/]+)=/.*", source, re.DOTALL)
-        return f"ceph {named[1] if named else fsid}"
+        return "", f"ceph {named[1] if named else fsid}"
     known = fs_types.of(kind)
     has_name = kind != "beegfs" and (fs_types.of_network(kind) or bool(re.search("[/:]", source)))
     if has_name and not known.nameless and not kind.startswith("ext"):
-        return f"{kind} {source}"
-    return f"{kind} {source} {fsid}"
+        return "", f"{kind} {source}"
+    return "", f"{kind} {source} {fsid}"
 
 
 def lock_name(facts: Mapping[str, object]) -> str:
