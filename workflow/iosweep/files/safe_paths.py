@@ -88,16 +88,17 @@ class Folder:
                 raise OSError(errno.EFBIG, f"{size:,} bytes, and at most {most:,} are read", str(self.path / name))
             return file.read()
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, data: bytes, sync_name: bool = True) -> None:
         """Write a file whole: temporary name, sync, rename, sync of the directory."""
-        with self.replaced(name) as file:
+        with self.replaced(name, sync_name) as file:
             file.write(data)
 
     @contextmanager
-    def replaced(self, name: str) -> Iterator[BinaryIO]:
+    def replaced(self, name: str, sync_name: bool = True) -> Iterator[BinaryIO]:
         """A new file that is synced and takes its name at the end of the block, or disappears if that raises.
 
-        A link of this name is replaced and not followed.
+        A link of this name is replaced and not followed. sync_name: False where another file follows in the directory,
+        whose write syncs both names.
         """
         temporary = f".{name}.{os.getpid()}.tmp"
         self.remove(temporary)  # of a killed process with our number
@@ -117,7 +118,8 @@ class Folder:
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=self.handle)
             raise
-        os.fsync(self.handle)
+        if sync_name:
+            os.fsync(self.handle)
 
     def append(self, name: str) -> TextIO:
         """A text file to add to."""

@@ -100,7 +100,7 @@ class Budget:
                 f" repetition takes {human_duration(cost.time_s)}; raise it, and the next run goes on from there",
                 lasting=True,
             )
-        self._fits_bytes("repetition may write", self.spent.fastest.writes(point, point.steps))
+        self._fits_bytes("repetition may write", lambda: self.spent.fastest.writes(point, point.steps))
         return None
 
     def _pace(self) -> float:
@@ -110,7 +110,7 @@ class Budget:
     def allow_second_try(self, point: Point, cost: Cost) -> None:
         """Raise AllocationError if a repetition that a server spoiled cannot be tried again in this job."""
         self._fits_job("second try", cost.time_s)
-        self._fits_bytes("try may write", self.spent.fastest.writes(point, point.steps))
+        self._fits_bytes("try may write", lambda: self.spent.fastest.writes(point, point.steps))
 
     def allow_data_set(self, size: int) -> None:
         """Raise AllocationError if a data set does not fit into limits.bytes_written or the job.
@@ -118,7 +118,7 @@ class Budget:
         A job that has done nothing yet writes it anyway: the next job may have no more time. Otherwise it is left to
         the next job, which would have to write it anew if this one ended meanwhile.
         """
-        self._fits_bytes("data set has", size)
+        self._fits_bytes("data set has", lambda: size)
         if self._took_s or self.spent.prepared_s:
             rate = set_rate(self._store.documents(DataSet), self._plan.target.node_bandwidth)
             self._fits_job("next data set", size / rate)
@@ -141,14 +141,15 @@ class Budget:
                     f" ({human_duration(time_s)}); another job goes on from there",
                 )
 
-    def _fits_bytes(self, what: str, size: int) -> None:
+    def _fits_bytes(self, what: str, forecast: Callable[[], int]) -> None:
         """Raise AllocationError if that exceeds limits.bytes_written. `what`: subject and verb.
 
         What a timed phase writes is not known before: one that is faster than all before it may exceed the limit, by
         the difference to its forecast.
         """
-        limit, written = self._limits.bytes_written, self._written()
-        if size and limit is not None and written + size > limit:
+        if (limit := self._limits.bytes_written) is None or not (size := forecast()):
+            return
+        if (written := self._written()) + size > limit:
             raise AllocationError(
                 ExitCode.OUT_OF_TIME,
                 f"limits.bytes_written {human_size(limit)} is spent: {human_size(written)} were written, and the next"

@@ -207,7 +207,7 @@ class Store:
             stored = Archive(name, hashlib.sha256(archive).hexdigest(), len(archive))
             record = structs.replace(record, point=point, repetition=repetition, attempt=attempt, raw=stored)
             self._set_aside(point, repetition, place)
-            place.write(name, archive)
+            place.write(name, archive, sync_name=False)
             place.write(file_name(repetition, attempt, "json"), documents.dump(record))
         return record
 
