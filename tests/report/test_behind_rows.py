@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,23 +10,24 @@ import pytest
 
 import results_factory as factory
 from iosweep.analysis.summary import PointSummary, summarize
+from iosweep.details import NodeRate, Series
 from iosweep.report import results_table
-from iosweep.tables.reader import NodeRateRow, SeriesRow, load, load_latencies
+from iosweep.tables.reader import load, load_latencies
 from results_factory import row, sweep
 
 MIB = 2**20
 #: Three repetitions, of which the third is nearest to the median.
 (RESULT,) = summarize(row(repetition=n, ops_per_s=rate) for n, rate in ((1, 9.0), (2, 12.0), (3, 10.0)))
-CHOSEN = {("p", "rand_read"): 3}
+PHASE = ("p", "rand_read")
+CHOSEN = {PHASE: 3}
 
 
-def line(values: tuple[float | None, ...], quantity: str = "bandwidth_bytes_per_s", **more: Any) -> SeriesRow:
-    key = {"point": "p", "phase": "rand_read", "repetition": 3, "begin_s": 0.0, "interval_s": 0.5}
-    return SeriesRow(**{**key, "quantity": quantity, "values": values, **more})
+def line(values: tuple[float, ...], quantity: str = "bandwidth_bytes_per_s", host: str = "") -> Series:
+    return Series(quantity, values, 0.5, host=host)
 
 
-def drawn(*rows: SeriesRow) -> dict[str, results_table.Drawing]:
-    [found] = results_table.over_time([RESULT], rows, [])
+def drawn(*series: Series) -> dict[str, results_table.Drawing]:
+    [found] = results_table.over_time([RESULT], CHOSEN, {PHASE: series}, {})
     return {drawing.title: drawing for drawing in found.drawings} if found else {}
 
 
@@ -43,24 +45,23 @@ def test_the_rate_of_the_whole_is_the_sum_of_the_nodes() -> None:
 
 
 def test_lines_are_short_and_rounded_and_have_gaps_where_nothing_was_read() -> None:
-    values = (None, 0.123456, *(0.5,) * 298)
+    values = (math.nan, 0.123456, *(0.5,) * 298)
     [found] = drawn(line(values, "measuring_cpus_busy_share")).values()
     assert (found.unit, len(found.lines[0].values), found.lines[0].interval_s) == ("%", 60, 2.5)
     assert found.lines[0].values[:2] == (None, 50.0)
     [short] = drawn(line(values[:3], "measuring_cpus_busy_share")).values()
     assert short.lines[0].values == (None, 12.3, 50.0)
-    assert drawn(line((0.0, 0.0), "client_read_bytes_per_s"), line((None, None), "dirty_bytes")) == {}
+    assert drawn(line((0.0, 0.0), "client_read_bytes_per_s"), line((math.nan, math.nan), "dirty_bytes")) == {}
 
 
 def test_rates_of_nodes_and_workers_have_the_slowest_first_and_a_bound() -> None:
-    key: Any = {"point": "p", "phase": "rand_read", "repetition": 3}
-    nodes = [NodeRateRow(**key, host=f"n{n}", bandwidth_bytes_per_s=n * MIB) for n in (3.0, 1.0, 2.0)]
-    workers = [NodeRateRow(**key, host="n3.0", worker=n, ops_per_s=100.0 - n) for n in range(20)]
-    [found] = results_table.over_time([RESULT], [], [*nodes, *workers])
+    nodes = [NodeRate(f"n{n}", bandwidth_bytes_per_s=n * MIB) for n in (3.0, 1.0, 2.0)]
+    workers = [NodeRate("n3.0", n, ops_per_s=100.0 - n) for n in range(20)]
+    [found] = results_table.over_time([RESULT], CHOSEN, {}, {PHASE: [*nodes, *workers]})
     assert [rate[:2] for rate in found.rates[:3]] == [(f"n{n}.0", f"{n}.00 MiB/s") for n in (1, 2, 3)]
     assert found.rates[3] == ("n3.0, worker 19", "", "81.0 IOPS")
     assert (len(found.rates), found.rates_left) == (16, 7)
-    [alone] = results_table.over_time([RESULT], [], nodes[:1])
+    [alone] = results_table.over_time([RESULT], CHOSEN, {}, {PHASE: nodes[:1]})
     assert alone.rates == ()
 
 

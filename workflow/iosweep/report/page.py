@@ -98,7 +98,8 @@ def _data(
     shares: PublishedShares,
 ) -> dict[str, object]:
     """The content of the data element, for the scripts."""
-    series, rates = load_series(results, results_table.median_repetitions(summary))
+    repetitions = results_table.median_repetitions(summary)
+    series, rates = load_series(results, repetitions)
     latencies = load_latencies(results, results_table.counted_repetitions(summary))
     places = {(result.point, result.phase): place for place, result in enumerate(summary)}
     return {
@@ -106,7 +107,7 @@ def _data(
         "symbols": findings.VERDICT_SYMBOLS,
         "table": results_table.payload(summary, campaign.checks, shares),
         "latencies": results_table.latencies_of(summary, latencies),
-        "series": results_table.over_time(summary, series, rates),
+        "series": results_table.over_time(summary, repetitions, series, rates),
         "quantities": results_table.quantities(summary),
         "kinds": "".join(result.kind[0] for result in summary),
         "figures": {

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
-from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -15,12 +13,12 @@ from iosweep.analysis import findings, formats
 from iosweep.analysis.acceptance import PublishedShares
 from iosweep.analysis.formats import Unit
 from iosweep.analysis.summary import OUTCOMES, PointSummary, hosts_of, merge_point_parameters, outcome, phase_order
-from iosweep.details import Histogram, Series
+from iosweep.details import Histogram, NodeRate, Series
 from iosweep.judge.agreement import COUNTED
 from iosweep.judge.nodes import coarser, summed
 from iosweep.plan.model import SweepFacts
 from iosweep.report.tables import Phase, open_checks
-from iosweep.tables.reader import CheckRow, NodeRateRow, Row, Run, SeriesRow, Value
+from iosweep.tables.reader import CheckRow, PhaseKey, Row, Value
 from iosweep.tools import Option, parameters
 
 # the table
@@ -410,8 +408,6 @@ PERCENTS = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.995, 
 #: I/Os that must be slower than a percentile, as in the columns of percentiles.
 _BEYOND = 10
 
-Kind = TypeVar("Kind", bound=Run)
-
 
 class Line(Struct, frozen=True, omit_defaults=True):
     """A line: values at even intervals in the figure's unit, None where nothing was read. Times in seconds."""
@@ -444,8 +440,8 @@ class OfResult(Struct, frozen=True, omit_defaults=True):
     none: str = ""
 
 
-def median_repetitions(results: Iterable[PointSummary]) -> dict[tuple[str, str], int]:
-    """(point, phase) -> the repetition whose headline is nearest to the median; the first where none counts."""
+def median_repetitions(results: Iterable[PointSummary]) -> dict[PhaseKey, int]:
+    """The repetition of each phase whose headline is nearest to the median; the first where none counts."""
     found = {}
     for result in results:
         rows = [row for row in result.rows if row.repetition is not None]
@@ -460,36 +456,31 @@ def median_repetitions(results: Iterable[PointSummary]) -> dict[tuple[str, str],
 
 
 def over_time(
-    results: Sequence[PointSummary], read: Iterable[SeriesRow], rates: Iterable[NodeRateRow], most: int = MOST_BYTES
+    results: Sequence[PointSummary],
+    repetitions: Mapping[PhaseKey, int],
+    series: Mapping[PhaseKey, Sequence[Series]],
+    rates: Mapping[PhaseKey, Sequence[NodeRate]],
+    most: int = MOST_BYTES,
 ) -> list[OfResult]:
-    """For each result what is behind its row, or why there is nothing. read, rates: of the chosen repetitions."""
-    lines, parts = _by_run(read), _by_run(rates)
+    """The figures over time behind each row, or why there are none. series, rates: of the chosen repetitions."""
     found: list[OfResult] = []
     for result in results:
-        run = result.point, result.phase
-        own, of_parts = lines.get(run, []), parts.get(run, [])
-        if not own and not of_parts:
+        key = result.point, result.phase
+        lines, parts = series.get(key, ()), rates.get(key, ())
+        if not lines and not parts:
             none = "series.parquet has none of its repetitions; neither the tool nor the node has recorded any"
             found.append(OfResult(none=none if result.measured else "nothing was measured"))
             continue
-        series = [row.series() for row in own]
-        told = list(_node_rates(of_parts, formats.units_of("", result.kind)))
+        listed = list(_node_rates(parts, formats.units_of("", result.kind)))
         made = OfResult(
-            repetition=[*own, *of_parts][0].repetition,
-            drawings=(*_rates(series), *_of_nodes(series)),
-            rates=tuple(told[:MOST_RATES]),
-            rates_left=max(0, len(told) - MOST_RATES),
+            repetition=repetitions[key],
+            drawings=(*_rates(lines), *_of_nodes(lines)),
+            rates=tuple(listed[:MOST_RATES]),
+            rates_left=max(0, len(listed) - MOST_RATES),
         )
         size = len(msgspec.json.encode(made))
         found.append(made if size <= most else OfResult(made.repetition, elsewhere=True))
         most -= size if size <= most else 0
-    return found
-
-
-def _by_run(rows: Iterable[Kind]) -> dict[tuple[str, str], list[Kind]]:
-    found: dict[tuple[str, str], list[Kind]] = {}
-    for row in rows:
-        found.setdefault((row.point, row.phase), []).append(row)
     return found
 
 
@@ -552,17 +543,18 @@ def _read(series: Series) -> list[float]:
     return [value for value in series.values if not math.isnan(value)]
 
 
-def _node_rates(rates: Sequence[NodeRateRow], operations: Sequence[Unit]) -> Iterator[tuple[str, str, str]]:
+def _node_rates(rates: Sequence[NodeRate], operations: Sequence[Unit]) -> Iterator[tuple[str, str, str]]:
     """(node or worker, throughput, operations), slowest first: nodes where there are several, then workers."""
     several = len({one.host for one in rates}) > 1
     for parts in ([r for r in rates if r.worker is None], [r for r in rates if r.worker is not None]):
-        for one in sorted(parts, key=attrgetter("rate")) if len(parts) > 1 else ():
-            bandwidth, ops = one.bandwidth_bytes_per_s, one.ops_per_s
-            yield (
-                _part(one.host if several or one.worker is None else "", one.worker),
-                "" if bandwidth is None else formats.quantity(bandwidth, formats.THROUGHPUT),
-                "" if ops is None else formats.quantity(ops, operations),
-            )
+        if len(parts) > 1:
+            for one in sorted(parts, key=lambda one: one.bandwidth_bytes_per_s or one.ops_per_s or 0.0):
+                bandwidth, ops = one.bandwidth_bytes_per_s, one.ops_per_s
+                yield (
+                    _part(one.host if several or one.worker is None else "", one.worker),
+                    "" if bandwidth is None else formats.quantity(bandwidth, formats.THROUGHPUT),
+                    "" if ops is None else formats.quantity(ops, operations),
+                )
 
 
 def _part(host: str, worker: int | None) -> str:

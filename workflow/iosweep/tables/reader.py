@@ -15,10 +15,11 @@ import msgspec
 from msgspec import field
 
 from iosweep.config.criteria import Criterion
-from iosweep.details import Histogram, Series
+from iosweep.details import Histogram, NodeRate, Series
 from iosweep.errors import Obstacle
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Count, Damaged, Integer, Moment, Part
+from iosweep.judge import agreement
 from iosweep.node.facts import NodeFacts
 from iosweep.node.pinning import CpuSettings
 from iosweep.plan.model import ConfigurationFile, SweepFacts
@@ -88,8 +89,8 @@ class CampaignForm(Part, frozen=True, kw_only=True):
 
 # rows of the tables
 
-#: The check that looks at all repetitions of a point's phase together. Its finding is in the row of each of them.
-PRECISE = "precise"
+#: Name of the check of all repetitions of a phase together (judge/agreement.py). Each of their rows has its finding.
+PRECISE = agreement.PRECISE.name
 
 #: Value of a parameter of a point.
 Value = bool | int | float | str
@@ -165,49 +166,6 @@ class Node(NodeFacts, frozen=True, kw_only=True):
     used_cpus: str | None = None
 
 
-class Run(Part, frozen=True, kw_only=True):
-    """Which phase of which repetition a row is of, and of which node or worker."""
-
-    point: str
-    repetition: int
-    phase: str
-    host: str = ""
-    worker: int | None = None
-
-
-class SeriesRow(Run, frozen=True, kw_only=True):
-    """A row of series.parquet."""
-
-    quantity: str
-    begin_s: float
-    interval_s: float
-    values: tuple[float | None, ...]
-
-    def series(self) -> Series:
-        values = tuple(math.nan if value is None else value for value in self.values)
-        return Series(self.quantity, values, self.interval_s, self.begin_s, self.host, self.worker)
-
-
-class NodeRateRow(Run, frozen=True, kw_only=True):
-    """A row of node_rates.parquet."""
-
-    bandwidth_bytes_per_s: float | None = None
-    ops_per_s: float | None = None
-
-    @property
-    def rate(self) -> float:
-        return self.bandwidth_bytes_per_s or self.ops_per_s or 0.0
-
-
-class HistogramRow(Run, frozen=True, kw_only=True):
-    """A row of histograms.parquet."""
-
-    lowest_s: float
-    factor: float
-    counts: tuple[float | None, ...]
-
-
-RunKind = TypeVar("RunKind", bound=Run)
 #: For rows without build documents.
 NO_BUILDS: Mapping[str, BuildDocument] = {}
 
@@ -253,39 +211,55 @@ def mark_imprecise(rows: Iterable[Row], checks: Iterable[CheckRow]) -> Iterator[
         yield msgspec.structs.replace(one, imprecise=True) if imprecise else one
 
 
-def load_series(results: Path, repetitions: Mapping[tuple[str, str], int]) -> tuple[list[SeriesRow], list[NodeRateRow]]:
-    """The series and the rates of nodes of one repetition of each (point, phase): all of a campaign's can be gigabytes.
+#: (point, phase)
+PhaseKey = tuple[str, str]
+
+
+def load_series(
+    results: Path, repetitions: Mapping[PhaseKey, int]
+) -> tuple[dict[PhaseKey, list[Series]], dict[PhaseKey, list[NodeRate]]]:
+    """The series and the rates of nodes of one repetition of each phase: all of a campaign's can be gigabytes.
 
     Raises FileNotFoundError, documents.Damaged.
     """
+    series: dict[PhaseKey, list[Series]] = {}
+    rates: dict[PhaseKey, list[NodeRate]] = {}
+    points = {point for point, _ in repetitions}
 
-    def load_kind(table: str, kind: type[RunKind]) -> list[RunKind]:
-        def read(values: Mapping[str, Any]) -> RunKind | None:
-            wanted = repetitions.get((values["point"], values["phase"])) == values["repetition"] is not None
-            return msgspec.convert(values, kind) if wanted else None
+    def read_series(values: Mapping[str, Any]) -> None:
+        key = values["point"], values["phase"]
+        if repetitions.get(key) == values["repetition"]:
+            read = tuple(math.nan if value is None else value for value in values["values"])
+            place = {name: values[name] for name in ("interval_s", "begin_s", "host", "worker")}
+            series.setdefault(key, []).append(Series(values["quantity"], read, **place))
 
-        points = {point for point, _ in repetitions}
-        return [row for row in read_rows(results, table, read, points=points) if row is not None]
+    def read_rate(values: Mapping[str, Any]) -> None:
+        key = values["point"], values["phase"]
+        if repetitions.get(key) == values["repetition"]:
+            rate = {name: values[name] for name in ("worker", "bandwidth_bytes_per_s", "ops_per_s")}
+            rates.setdefault(key, []).append(NodeRate(values["host"], **rate))
 
-    return load_kind("series.parquet", SeriesRow), load_kind("node_rates.parquet", NodeRateRow)
+    read_rows(results, "series.parquet", read_series, points=points)
+    read_rows(results, "node_rates.parquet", read_rate, points=points)
+    return series, rates
 
 
-def load_latencies(results: Path, counted: Collection[tuple[str, str, int]]) -> dict[tuple[str, str], Histogram]:
-    """(point, phase) -> the latencies of these (point, phase, repetition) together.
+def load_latencies(results: Path, counted: Collection[tuple[str, str, int]]) -> dict[PhaseKey, Histogram]:
+    """The latencies of these (point, phase, repetition), merged for each phase.
 
     Raises FileNotFoundError, documents.Damaged.
     """
-    found: dict[tuple[str, str], Histogram] = {}
+    merged: dict[PhaseKey, Histogram] = {}
 
-    def read(values: Mapping[str, object]) -> None:
-        if (values["point"], values["phase"], values["repetition"]) in counted:
-            row = msgspec.convert(values, HistogramRow)
-            own, key = Histogram.of_table(row.lowest_s, row.factor, row.counts), (row.point, row.phase)
-            if both := Histogram.merged(filter(None, (found.get(key), own))):
-                found[key] = both
+    def read(values: Mapping[str, Any]) -> None:
+        key = values["point"], values["phase"]
+        if (*key, values["repetition"]) in counted:
+            histogram = Histogram.of_table(values["lowest_s"], values["factor"], values["counts"])
+            if both := Histogram.merged(filter(None, (merged.get(key), histogram))):
+                merged[key] = both
 
     read_rows(results, "histograms.parquet", read, points={point for point, _, _ in counted})
-    return found
+    return merged
 
 
 def read_row(
