@@ -273,23 +273,17 @@ def strangers(result: PointSummary, other: PointSummary) -> set[str]:
 
 @dataclass(frozen=True)
 class Bend:
-    """A climb with its knee. values: of the climbed points, ascending; top: the last step that gained something, where
-    the rule that ends a climb ended it; whole: no value above has no figure; place: the other parameters that differ
-    between climbs, in words."""
+    """A climb along an axis with its knee.
 
-    sweep: str
-    phase: str
+    values: of the climbed points, ascending; top: the last step that gained something, None where the climb has not
+    ended by its rule; whole: whether the highest value has a figure.
+    """
+
     column: str
     values: tuple[int, ...]
     knee: Knee
     top: int | None
     whole: bool
-    place: str
-
-    @property
-    def saturated(self) -> bool:
-        """Whether the last steps gained nothing."""
-        return self.top is not None
 
     @property
     def shown(self) -> bool:
@@ -305,11 +299,6 @@ class Bend:
             return str(self.values[self.knee.step])
         low, high = self.values[self.knee.low], self.values[self.knee.high]
         return str(low) if low == high else f"{low} to {high}"
-
-    @property
-    def sentence(self) -> str:
-        """`Random read: 95 % of the peak at queue depth 16 to 32`"""
-        return f"{', '.join(filter(None, (formats.phase(self.phase), self.place)))}: {self.where}"
 
     @property
     def where(self) -> str:
@@ -338,34 +327,13 @@ class Bend:
         return f"{option.shown} {value}"
 
 
-def find_knees(results: Sequence[PointSummary], sweeps: Iterable[SweepFacts]) -> list[Bend]:
-    """The knees of all sweeps with a ramp: one for each phase and combination of the other axes."""
-    columns = {option.name: column for column, option in parameters().items()}
-    found = []
-    for sweep in sweeps:
-        if sweep.ramp:
-            column, members = columns[sweep.ramp], set(sweep.points)
-            own = [result for result in results if result.point in members]
-            climbs: dict[tuple[object, ...], list[PointSummary]] = {}
-            for result in own:
-                others = tuple((name, v) for name, v in result.parameters.items() if name not in (column, "tasks"))
-                climbs.setdefault((result.phase, others), []).append(result)
-            found += [bend for climb in climbs.values() if (bend := find_knee(sweep.name, column, climb, own))]
-    return found
-
-
-def find_knee(sweep: str, column: str, line: Iterable[PointSummary], results: Sequence[PointSummary]) -> Bend | None:
-    """The knee of one phase of points that differ in this column alone; None with fewer than two figures. results: all
-    others, which show by what the line differs from them."""
+def find_knee(column: str, line: Iterable[PointSummary]) -> Bend | None:
+    """The knee of a phase over points that differ in this column alone; None with fewer than two figures."""
     climb = sorted(((result.count(column) or 1, result) for result in line), key=lambda one: one[0])
     members = [(value, result) for value, result in climb if result.headline]
     figures = [result.values(result.metric) for _, result in members]
     bend = knee(figures)
     if bend is None:
         return None
-    values, first = tuple(value for value, _ in members), members[0][1]
-    alike = [other for other in results if other.phase == first.phase]
-    vary = [name for name in parameters() if name != column and len({other.parameters[name] for other in alike}) > 1]
-    place = ", ".join(formats.named(name, first.parameters[name]) for name in vary)
-    top = reached([{"": own} for own in figures]).top
-    return Bend(sweep, first.phase, column, values, bend, top, climb[-1][0] == values[-1], place)
+    values = tuple(value for value, _ in members)
+    return Bend(column, values, bend, reached([{"": own} for own in figures]).top, climb[-1][0] == values[-1])

@@ -170,7 +170,8 @@ def _of_axis(
     """What one axis does, in clauses."""
     if sweep.ramp and parameters()[line.column].name == sweep.ramp:
         own = [result for _, result in axes.points_along(line.column, line.best.result, results)]
-        yield from (bend.where for bend in axes.find_knees(own, [sweep]))
+        if bend := axes.find_knee(line.column, own):
+            yield bend.where
         return
     grown = None
     if line.column in axes.WORKERS:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from iosweep.analysis import acceptance, axes, findings, formats, headline, sentences
+from iosweep.analysis import acceptance, findings, formats, headline, sentences
 from iosweep.analysis.acceptance import PublishedShares
 from iosweep.analysis.findings import NOTHING, Shared
 from iosweep.analysis.headline import Best
@@ -202,7 +202,6 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], shares: Publishe
             for card in group.cards
             if card.best and card.best.doubt
         ],
-        "knees": axes.find_knees(results, campaign.about.sweeps),
         "latencies": any("latency_mean_s" in result.metrics for result in results),
     }
 
@@ -322,8 +321,6 @@ def table(campaign: Campaign, results: Sequence[PointSummary]) -> RenderableType
         notes = [Text(f"{c.label}: {c.best.in_doubt}: {c.reason}") for c in group.cards if c.best and c.reason]
         notes += [Text(f"{card.label}: {'; '.join(card.notes)}") for card in group.cards if card.notes]
         parts += [Text(f"\n{group.title}", style="italic"), Padding(Lines(grid, *notes), (0, 0, 0, 2))]
-    if bends := axes.find_knees(results, campaign.about.sweeps):
-        parts += [Text("\nRamps", style="italic"), *(Text(f"  {bend.sentence}") for bend in bends)]
     return Lines(*parts)
 
 

@@ -350,7 +350,7 @@ def _knees(
         lines.setdefault((result.phase, *cut.line_of(result)), []).append(result)
     panels: dict[tuple[object, ...], list[tuple[Bend, list[PointSummary]]]] = {}
     for (phase, _, facet), line in lines.items():
-        bend = axes.find_knee(cut.sweep, cut.x, line, line)
+        bend = axes.find_knee(cut.x, line)
         if bend and (bend.shown or option.name == ramp):
             panels.setdefault((phase, facet), []).append((bend, line))
     found = {}

@@ -31,7 +31,7 @@ const widths = (() => {
   const longest = (texts) => texts.reduce((most, text) => (text.length > most.length ? text : most), "");
   return columns.map((column, i) => {
     const words = [...column.title.split(/[ -]/), column.unit ?? ""].map((word) => measured(word, "600"));
-    const text = measured(longest(rows.map((row) => shown(column.type === "point" ? report.table.names[row[i]] : row[i], column.type))));
+    const text = measured(longest(rows.map((row) => shown(row[i], column.type))));
     return 17 + Math.max(...words, NUMERIC.includes(column.type) ? text : Math.min(text, WIDEST));
   });
 })();
@@ -65,7 +65,7 @@ function cell(value, column, folded = "") {
   if (column.type === "verdict") {
     return element("td", {class: `verdict ${value}`}, element("span", {"aria-hidden": "true"}, report.symbols[value] ?? ""), " ", element("span", {class: "word"}, value));
   }
-  if (column.type === "point") return element("td", {class: "point", title: text}, report.table.names[value] ?? text);
+  if (column.type === "point") return element("td", {class: "point"}, text);
   const kind = NUMERIC.includes(column.type) ? "number" : column.type;
   return element("td", {class: kind}, column.type === "phase" ? element("span", {}, text) : text, folded ? element("small", {}, folded) : null);
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -99,7 +99,6 @@ class Payload(Struct, frozen=True):
     rows: list[list[Cell]]
     repetition_columns: list[Column]
     details: list[Details]
-    names: dict[str, str]
     texts: list[str]
 
 
@@ -131,25 +130,8 @@ def payload(results: Sequence[PointSummary], checks: Iterable[CheckRow], shares:
         rows=[[read(result) for _, read in columns] for result in results],
         repetition_columns=[column for column, _ in _REPETITION],
         details=[_details(result, shares, opened, texts) for result in results],
-        names=names({result.point for result in results}),
         texts=list(texts),
     )
-
-
-def names(points: Collection[str]) -> dict[str, str]:
-    """Id of a point -> the parts of it that not all points have: `64k.qd4` of `fio.seq_write+3.1n.1t.64k.qd4.0a1b2c3d`.
-
-    The hash at the end is left out where the rest is clear without it.
-    """
-    parts = {point: point.split(".") for point in points}
-    shared = set.intersection(*map(set, parts.values())) if len(parts) > 1 else set()
-    differing = {point: [part for part in own if part not in shared] for point, own in parts.items()}
-    without = {point: ".".join(own[:-1]) for point, own in differing.items()}
-    counts = Counter(without.values())
-    return {
-        point: without[point] if without[point] and counts[without[point]] == 1 else ".".join(own)
-        for point, own in differing.items()
-    }
 
 
 def varying(results: Sequence[PointSummary]) -> list[str]:

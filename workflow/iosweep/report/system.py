@@ -199,7 +199,7 @@ def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck
     if len(rows) > 1:
         rows.insert(0, TableRow("median of the nodes", tuple(_median(*test) for test in tests)))
     titles = tuple(_test_title(result)[:1].upper() + _test_title(result)[1:] for result, _ in tests)
-    table = Table((SUITE,), "", "", titles, tuple(rows), ())
+    table = Table((SUITE,), "", "", titles, tuple(rows))
     lacking = {
         host: [
             _test_title(result)
@@ -265,7 +265,7 @@ def _median(result: PointSummary, comparison: Comparison | None) -> Cell:
     if comparison is None:
         return Cell("", (), "")
     allowed = () if comparison.allowed is None else (f"± {_percent(comparison.allowed)} allowed",)
-    return Cell(_quantity(result, comparison.median), allowed, "", minor=True)
+    return Cell(_quantity(result, comparison.median), allowed, "")
 
 
 def _cell(host: str, result: PointSummary, comparison: Comparison | None) -> Cell:

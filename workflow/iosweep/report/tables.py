@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from iosweep.analysis import findings, formats
 from iosweep.analysis.axes import axes_of, split
 from iosweep.analysis.summary import (
-    Metric,
     PointSummary,
     distinct,
     distinct_or_unknown,
@@ -27,13 +26,11 @@ from iosweep.tools.mdtest.command import OPTIONS, ROWS
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure with its unit, and smaller lines below it. Without a figure, `value` is "". verdict: "" where nothing
-    was asked for; minor: beside the figure that matters."""
+    """A figure with its unit, "" without one, and smaller lines below it. verdict: "" where nothing was measured."""
 
     value: str
     lines: tuple[str, ...]
     verdict: str
-    minor: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,18 +41,14 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Table:
-    """sources: the sweeps or suites that it is of; title: which of several of them, else ""; about: how all of it was
-    measured; notes: what is marked or absent, with the reasons."""
+    """sources: names of its sweeps, or its suite; title: tells several tables of these apart, else ""; about: how all
+    figures were measured."""
 
     sources: tuple[str, ...]
     title: str
     about: str
     columns: tuple[str, ...]
     rows: tuple[TableRow, ...]
-    notes: tuple[str, ...]
-
-
-_NOTHING = Cell("", (), "")
 
 
 def metadata_tables(campaign: Campaign, results: Sequence[PointSummary]) -> list[Table]:
@@ -90,75 +83,40 @@ def _metadata(
     ]
     if not shown:
         return None  # the first screen says why there are no figures
-    alone = len(shown) == 1
-    columns = [formats.named(across, value) for value in shown]
-    if alone:
-        columns = [name for name, tell in _APART.items() if any((m := r.headline) and tell(m) for r in results)]
     rows = []
     for phase in sorted({result.phase for result in results}, key=phase_order):
-        here = [by_place.get((phase, value)) for value in shown]
-        cells = [_apart(here[0], name) for name in columns] if alone else [_stacked(result) for result in here]
+        cells = [_cell(by_place.get((phase, value))) for value in shown]
         rows.append(TableRow(ROWS.get(phase, formats.phase(phase)), tuple(cells)))
     place = {name: distinct_or_unknown(results, name) for name in _AXES if name != across and name not in fixed}
-    if alone:
-        place = {across: shown, **place}
-    same = [(name, values[0]) for name, values in place.items() if len(values) == 1]
-    told = [formats.named(name, value) for name, value in same if value is not None or name == across]
+    same = [
+        formats.named(name, values[0]) for name, values in place.items() if len(values) == 1 and values[0] is not None
+    ]
     return Table(
         sources=(),
         title=", ".join(formats.named(name, value) for name, value in fixed.items()),
-        about="; ".join([condition, *told]),
-        columns=tuple(columns),
+        about="; ".join([condition, *same]),
+        columns=tuple(formats.named(across, value) for value in shown),
         rows=tuple(rows),
-        notes=tuple(_notes(results)),
     )
 
 
-#: Columns of a table of one value of its axis: those of mdtest, and what tells how sure the mean is.
-_APART: dict[str, Callable[[Metric], str]] = {
-    "max": lambda found: formats.number(found.high) if found.sd is not None else "",
-    "min": lambda found: formats.number(found.low) if found.sd is not None else "",
-    "mean": lambda found: formats.number(found.mean),
-    "std dev": lambda found: "" if found.sd is None else formats.number(found.sd),
-    "95 % CI": lambda found: f"± {100 * found.ci95_share:.1f} %" if found.ci95_share is not None else "",
-    "n": lambda found: str(found.n * found.iterations),
-}
-
-
-def _apart(result: PointSummary | None, name: str) -> Cell:
-    """The cell of one of _APART. The mean carries the verdict."""
-    if name == "mean":
-        return replace(_stacked(result), lines=())
-    found = result.headline if result else None
-    return Cell(_APART[name](found), (), "", minor=True) if found else _NOTHING
-
-
-def _stacked(result: PointSummary | None) -> Cell:
+def _cell(result: PointSummary | None) -> Cell:
     """The mean, and below it the confidence interval, smallest, largest and standard deviation."""
     if result is None:
-        return _NOTHING
-    found = result.headline
-    if found is None:
+        return Cell("", (), "")
+    metric = result.headline
+    if metric is None:
         return Cell("", (), result.verdict)
     lines = []
-    if found.sd is None:
+    if metric.sd is None:
         lines.append("one repetition")
     else:
-        if found.ci95_share is not None:
-            lines.append(f"± {100 * found.ci95_share:.1f} % (95 % CI)")
-        lines.append(f"min {formats.number(found.low)}, max {formats.number(found.high)}")
-        of = " iterations" if found.iterations > 1 else ""
-        lines.append(f"std dev {formats.number(found.sd)} (n = {found.n * found.iterations}{of})")
-    return Cell(formats.number(found.mean), tuple(lines), result.verdict)
-
-
-def _notes(results: Sequence[PointSummary]) -> Iterator[str]:
-    """What is not valid, and why; and what is a mean over unlike things."""
-    yield from (text for _, text in findings.unlike_hosts(results))
-    yield from (text[0].upper() + text[1:] for text in findings.unlike_builds(results))
-    for verdict in ("suspect", "invalid", "missing"):
-        if own := [result for result in results if result.verdict == verdict]:
-            yield f"{findings.VERDICT_SYMBOLS[verdict]} {len(own)} {verdict} ({findings.reasons(own)})."
+        if metric.ci95_share is not None:
+            lines.append(f"± {100 * metric.ci95_share:.1f} % (95 % CI)")
+        lines.append(f"min {formats.number(metric.low)}, max {formats.number(metric.high)}")
+        iterations = " iterations" if metric.iterations > 1 else ""
+        lines.append(f"std dev {formats.number(metric.sd)} (n = {metric.n * metric.iterations}{iterations})")
+    return Cell(formats.number(metric.mean), tuple(lines), result.verdict)
 
 
 # checks and coverage
