@@ -45,12 +45,12 @@ def test_every_command_has_help_and_what_only_the_rules_call_is_not_listed(
 
 
 def test_an_output_replaces_a_file_and_goes_into_a_pipe(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"before")
+    (tmp_path / "file").write_bytes(b"<!doctype html>before")
     os.mkfifo(tmp_path / "pipe")
     pipe = os.open(tmp_path / "pipe", os.O_RDWR)
     for name in ("file", "pipe"):
-        write_output(tmp_path / name, lambda: b"page", 2)
-    assert os.read(pipe, 99) == (tmp_path / "file").read_bytes() == b"page"
+        write_output(tmp_path / name, lambda: b"<!doctype html>page", 2)
+    assert os.read(pipe, 99) == (tmp_path / "file").read_bytes() == b"<!doctype html>page"
     os.close(pipe)
 
 

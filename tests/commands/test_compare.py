@@ -128,6 +128,9 @@ def test_a_page_is_written_also_where_the_reader_of_the_text_has_left(
     assert capsys.readouterr().out.endswith("\npage: page.html\n")
     assert "Random reads at 4 KiB" in (place / "page.html").read_text(encoding="utf-8")
     assert cli.main(["compare", "before", "after", "--html", "page.html"]) == 0  # in place of the last one
+    (place / "sweep.yaml").write_text("campaign: c\n")
+    assert cli.main(["compare", "before", "after", "--html", "sweep.yaml"]) == 2
+    assert (place / "sweep.yaml").read_text() == "campaign: c\n"
 
     def left(*_: object) -> None:
         raise BrokenPipeError

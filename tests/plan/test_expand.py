@@ -12,6 +12,7 @@ import pytest
 
 from campaign import METADATA, TEXT, document, make, problems
 from iosweep.config.sweeps import Repetitions
+from iosweep.files.documents import Damaged
 from iosweep.plan import forecast
 from iosweep.plan.model import Plan, read_plan
 
@@ -135,6 +136,8 @@ def test_a_plan_survives_its_document(tmp_path: Path) -> None:
     assert again.digest == made.digest
     assert again.points == made.points
     assert forecast.of(again) == forecast.of(made)
+    with pytest.raises(Damaged):  # another plan under this name
+        read_plan(file.rename(tmp_path / "0123456789ab.json"))
 
 
 @pytest.mark.local

@@ -128,15 +128,24 @@ def working(text: str) -> Iterator[None]:
         yield
 
 
+#: How a file begins shows its kind: `<!doctype html>`, `<?xml version`.
+_KIND_BYTES = 12
+
+
 def write_output(file: Path, render: Callable[[], bytes], exit_code: int) -> None:
-    """Write what `render` returns to a file that the user named, whole or not at all. Raises CommandError with this
-    exit code."""
+    """Write what `render` returns to a file that the user named, whole or not at all, and over no file of another kind,
+    such as a configuration. Raises CommandError with this exit code."""
     with working(f"writing {file} ..."):
         content = render()
     try:
         if file.exists() and not file.is_file():  # a pipe or a device
             file.write_bytes(content)
             return
+        if file.exists():
+            with file.open("rb") as there:
+                begin = there.read(_KIND_BYTES)
+            if begin and begin != content[:_KIND_BYTES]:
+                raise CommandError(f"{file} exists and is of another kind; remove it, or name another file", exit_code)
         with safe_paths.folder(file.parent) as folder:
             folder.write(file.name, content)
     except OSError as error:

@@ -318,7 +318,7 @@ _MEANINGS = (
     (r"\bgres\b", "set gres in the profile to what `sinfo --format=%G` has, and gpus to no more than that"),
     ("node name", "see nodelist and exclude in the profile (`sinfo --Node`)"),
     ("wckey", "set wckey in the profile to one of yours (`sacctmgr show wckey`)"),
-    ("invalid --", "correct that key in the profile"),
+    ("invalid (--|numeric)", "correct that key in the profile"),
     ("invalid partition", f"{_ELSEWHERE}: `sinfo` shows them"),
     ("partition", _ELSEWHERE),
     ("controller", "is Slurm's controller up (`scontrol ping`)?"),

@@ -212,8 +212,11 @@ def plan_files(results: Path) -> list[Path]:
 
 
 def read_plan(file: Path) -> Plan:
-    """The plan of a file that holds a `Plan.document`. Raises FileNotFoundError, Damaged."""
-    return documents.decode(documents.content(file, MOST_BYTES), Plan, file)
+    """The plan of a file that holds a `Plan.document`, named by its digest. Raises FileNotFoundError, Damaged."""
+    made = documents.decode(documents.content(file, MOST_BYTES), Plan, file)
+    if made.digest != file.stem:
+        raise documents.Damaged(file, "its content is not what its name says")
+    return made
 
 
 def file_set(point: Point, step: Step, repetition: int = 1) -> FileSet:
