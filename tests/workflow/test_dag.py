@@ -419,6 +419,7 @@ def workflow(*config: str, files: Sequence[str] = ("x.yaml",), **resources: str)
 
 def test_the_command_line_of_snakemake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["snakemake"])
     read(tmp_path, TEXT)
     found = dag.read(workflow("campaign=007", "only=qd4", "target=/a=b", launcher="mpiexec", disk="none"))
     assert (str(found.results), found.only, found.plan.target.directory) == ("results/007", "qd4", "/a=b")
