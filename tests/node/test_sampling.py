@@ -218,10 +218,8 @@ def on(cpu: int) -> tuple[Callable[[float], CpuSet]]:
 
 
 def test_what_a_rank_has_started_is_a_helper() -> None:
-    """Also what it has forked of its own program, and a daemon that has lost its parent."""
+    """Also what it has forked of its own program."""
     others = [Actor("30", str(FIRST_PID), masks=on(2)), Actor("31", str(FIRST_PID), "/opt/other", masks=on(3))]
-    record = World([*ranks_of(1), *others, Actor("40", "1", "/opt/daemon", masks=on(5))], 5.0).sampled(
-        Wanted("/opt/tool", 1, True, 5.0)
-    )
-    assert roles(record) == {"rank": ["0"], "helper": ["2", "3", "5"]}
+    record = World([*ranks_of(1), *others], 5.0).sampled(Wanted("/opt/tool", 1, True, 5.0))
+    assert roles(record) == {"rank": ["0"], "helper": ["2", "3"]}
     assert record["seen"] == 1

@@ -13,7 +13,7 @@ from msgspec import structs
 from campaign import document, read
 from iosweep.errors import AllocationError, ExitCode
 from iosweep.plan.expand import make_plan
-from iosweep.plan.forecast import LEAST_LATENCY_S, Fastest, repetition_cost
+from iosweep.plan.forecast import repetition_cost
 from iosweep.plan.model import Plan, Point
 from iosweep.run.budget import Budget
 from iosweep.store.record import TotalSpent
@@ -45,13 +45,10 @@ class Run:
         self.measured: list[str] = []
 
     def repetition(self, point: Point) -> None:
-        self.budget.allow_repetition(point, repetition_cost(point, self.plan.target.node_bandwidth))
+        self.budget.allow_repetition(repetition_cost(point, self.plan.target.node_bandwidth))
         self.measured.append(point.id)
-        spent = self.budget.spent
         for step in point.steps:
-            written = int(self.rates[point.id] * point.nodes * (step.time_s or 0))
-            spent.written_bytes += written
-            spent.fastest = spent.fastest.after(step, written)
+            self.budget.spent.written_bytes += int(self.rates[point.id] * point.nodes * (step.time_s or 0))
 
     def _forever(self) -> None:
         while True:
@@ -73,49 +70,16 @@ def four(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 
 @given(st.lists(st.floats(0.05, 60), min_size=4, max_size=4), st.integers(5, 300))
-def test_only_the_first_repetition_of_a_point_may_exceed_it(four: Plan, rates: list[float], limit: int) -> None:
+def test_only_the_last_repetition_may_exceed_it(four: Plan, rates: list[float], limit: int) -> None:
     limits = structs.replace(four.limits, bytes_written=limit * GIB)
     run = Run(structs.replace(four, limits=limits), [rate * GIB for rate in rates])
     written, _ = run.until_refused()
-    if written > limit * GIB:
-        last = run.measured[-1]
-        assert run.measured.count(last) == 1
-        assert written - limit * GIB <= run.rates[last]
+    assert not run.measured or written - limit * GIB <= run.rates[run.measured[-1]]
 
 
-def test_the_next_run_knows_the_rates(tmp_path: Path) -> None:
+def test_the_next_run_goes_on_from_what_was_written(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, "40g", axes=LARGE)
     first = Run(plan, [16 * GIB])
     first.repetition(plan.points[0])
     first.budget.keep()
-    assert first.kept["spent"].write_bytes_per_s_per_node == 16 * GIB
-    assert Run(plan, [16 * GIB], first.kept["spent"]).until_refused()[0] == 32 * GIB
-
-
-def test_a_point_of_low_latency_does_not_make_others_faster_than_a_node(tmp_path: Path) -> None:
-    """1 GiB/s with one I/O of 4 KiB in flight is 4 us per I/O; 1 MiB in that time would be 250 GiB/s."""
-    point = {(p.options["transfer_size"], p.options["queue_depth"]): p for p in plan_of(tmp_path, "40g").points}
-    small, deeper, large = point[4096, 1], point[4096, 4], point[1 << 20, 4]
-    seen = Fastest().after(small.steps[0], GIB)
-    assert seen.node_bandwidth == 4 * GIB and seen.latency_s == pytest.approx(4096 / GIB)
-    assert seen.writes(small, small.steps) == pytest.approx(GIB, abs=2)
-    assert seen.writes(deeper, deeper.steps) == pytest.approx(4 * GIB, abs=2)
-    assert seen.writes(large, large.steps) == 4 * GIB
-
-
-def test_steps_that_say_nothing_about_rates(tmp_path: Path) -> None:
-    for sweep, written in (
-        ({"phases": ["rand_read"]}, 0),  # nothing is written
-        ({"phases": ["seq_write"], "phase_time": "one_pass"}, 16 * GIB),  # its bytes are known
-        ({"phases": ["seq_write"]}, 0),  # it did not run
-    ):
-        point = plan_of(tmp_path, "40g", **sweep).points[0]
-        assert Fastest().after(point.steps[0], written) == Fastest(latency_s=LEAST_LATENCY_S), sweep
-
-
-def test_of_a_mixed_phase_what_is_read_counts_too(tmp_path: Path) -> None:
-    point = plan_of(tmp_path, "40g", phases=["rand_mixed"], axes={"transfer_size": ["1m"]}).points[0]
-    [step] = point.steps
-    seen = Fastest().after(step, 3 * GIB)  # 30 % of what is moved
-    assert seen.node_bandwidth == pytest.approx(10 * GIB)
-    assert seen.writes(point, [step]) == pytest.approx(3 * GIB, abs=2)
+    assert Run(plan, [16 * GIB], first.kept["spent"]).until_refused()[0] == 48 * GIB

@@ -233,9 +233,8 @@ class Limits(Strict):
     bytes_written: Size | None = Field(
         None,
         description="Bytes that the campaign may write, data sets included, in all its runs. A larger forecast is"
-        " refused. Before each repetition, its bytes are forecast from the fastest write so far, and the campaign stops"
-        " if they exceed what is left. Only a repetition that is faster than all before it can exceed the limit, and"
-        " it is the last one. Must be given above 10t.",
+        " refused. The campaign stops before a repetition whose forecast exceeds what is left. Only one that is faster"
+        " than its forecast can exceed the limit, and it is the last one. Must be given above 10t.",
     )
     time: Duration | None = Field(
         None,

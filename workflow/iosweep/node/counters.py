@@ -22,8 +22,6 @@ _SECTOR, _WORD = 512, 4
 _MEMORY_DEVICE = re.compile(r"(ram|zram|nullb)\d+$")
 #: An overlay on a loop device on an overlay ...: no more steps than this.
 _MOST_STEPS = 8
-#: Behind the name of a loop device's file that has none any more.
-_DELETED = " (deleted)"
 #: ARPHRD_INFINIBAND: such an interface is counted by its port.
 _INFINIBAND = "32"
 
@@ -31,13 +29,12 @@ _INFINIBAND = "32"
 class Moved(Part, frozen=True, kw_only=True):
     """Bytes that one node moved over `window_s` seconds around a command (docs/store.md). None: no such counter.
 
-    tool_*: storage I/O of the tool's own processes (rusage: blocks of 512 bytes); device_*: of the block devices below
-    the target, `device` names them (flushes: of those with a volatile cache); client_*: between the file system's
-    client and its servers, `client` names the file that counts; received, sent: of all network interfaces but the
-    loopback. memory: why the target is memory (`tmpfs`, `loop0 is a file on tmpfs`), empty where it is not known to be.
-    cached: why O_DIRECT does not keep I/O out of this machine's memory (a loop device without direct I/O); `device` is
-    what is below. dirty_bytes: what waited in memory to be written, for any file system, when the command began.
-    still_s: the longest time that our own process there stood still (it was stopped, or the machine was).
+    tool_*: storage I/O of the tool's own processes (rusage: blocks of 512 bytes); device_*: of the block devices
+    below the target, `device` names them (flushes: of those with a volatile cache); client_*: between the file
+    system's client and its servers, `client` names the file that counts; received, sent: of all network interfaces
+    but the loopback. memory: the memory that the target is (`tmpfs`, `zram0`), empty where it is not known to be.
+    dirty_bytes: what waited in memory to be written, for any file system, when the command began. still_s: the
+    longest time that our own process there stood still (it was stopped, or the machine was).
     """
 
     tool_read_bytes: Count | None = None
@@ -53,7 +50,6 @@ class Moved(Part, frozen=True, kw_only=True):
     sent_bytes: Count | None = None
     window_s: Seconds = 0.0
     memory: str = ""
-    cached: str = ""
     dirty_bytes: Count | None = None
     still_s: Seconds = 0.0
 
@@ -132,15 +128,15 @@ class IoCounters:
     """The counters of one node for one target.
 
     devices: names of the block devices below the target, in the kernel's terms (`sda1`, `dm-3`), none where they are
-    not known; disks: what they are partitions of; client: the file that counts, empty where there is none; memory,
-    cached: as in Moved. `proc`, `sys`: where the kernel's files are.
+    not known; disks: what they are partitions of; client: the file that counts, empty where there is none; memory:
+    as in Moved. `proc`, `sys`: where the kernel's files are.
     """
 
     def __init__(
         self, target: Mounted, mount_of: MountOf, proc: Path = Path("/proc"), sys: Path = Path("/sys")
     ) -> None:
         self._point, self._net = target.point, proc / "net/dev"
-        self.devices, self.memory, self.cached = _Below(mount_of, sys).devices_of(target)
+        self.devices, self.memory = _Below(mount_of, sys).devices_of(target)
         self.stats = [sys / "class/block" / name / "stat" for name in self.devices]
         self._counting = self.stats if all(map(_counts, self.stats)) else []
         folders = [file.parent.resolve() for file in self.stats]
@@ -179,7 +175,6 @@ class IoCounters:
             window_s=round(max(0.0, after.at_s - before.at_s), 4),
             device_flushes=None if began is None or ended is None or ended < began else ended - began,
             memory=self.memory,
-            cached=self.cached,
         )
 
     def _flushes(self) -> int | None:
@@ -203,15 +198,14 @@ class IoCounters:
 
 
 class _Devices(NamedTuple):
-    """Block devices below a mount, why they are memory, and why O_DIRECT does not avoid the page cache."""
+    """Block devices below a mount, and the memory among them."""
 
     names: tuple[str, ...] = ()
     memory: str = ""
-    cached: str = ""
 
     def plus(self, other: _Devices) -> _Devices:
         names = dict.fromkeys((*self.names, *other.names))
-        return _Devices(tuple(names), self.memory or other.memory, self.cached or other.cached)
+        return _Devices(tuple(names), self.memory or other.memory)
 
 
 class _Below(NamedTuple):
@@ -233,35 +227,27 @@ class _Below(NamedTuple):
             shown = below and below != mount and upper and Path(upper).exists()
             return self.devices_of(below, steps + 1) if below and shown else found
         if not mount.device.startswith("0:"):
-            return self._device(_resolved_name(self.sys / "dev/block" / mount.device), steps)
+            return self._device(_resolved_name(self.sys / "dev/block" / mount.device))
         if mount.source.startswith("/dev/") and kind.local:  # btrfs, bcachefs: several devices
             for device in mount.source.split(":"):
                 for name in _members(device, self.sys):
-                    found = found.plus(self._device(name, steps))
+                    found = found.plus(self._device(name))
         return found
 
-    def _device(self, name: str, steps: int) -> _Devices:
+    def _device(self, name: str) -> _Devices:
+        """A block device and the memory below it; none for a loop device, which may serve I/O from the page cache."""
         folder = self.sys / "class/block" / name
         if not name or not text(folder / "stat"):
             return _Devices()
-        memory = name if _MEMORY_DEVICE.match(name) else ""
-        if not (backing := _backing(folder)):
-            below = _Devices()
-            for slave in entries(folder / "slaves"):
-                below = below.plus(self._device(slave.name, steps + 1))
-            # what is served from that cache is counted by the device all the same, and not by the one below
-            names = below.names if below.cached else (name,)
-            return _Devices(names, memory or below.memory, below.cached)
-        path, direct = backing
-        file = Path(path.removesuffix(_DELETED))
-        exists = (file.parent if path.endswith(_DELETED) else file).exists()
-        mount = self.mount_of(str(file)) if exists else None
-        below = self.devices_of(mount, steps + 1) if mount else _Devices()
-        if below.memory or direct:
-            within = f"{name} is a file on {below.memory}" if below.memory else ""
-            return _Devices(below.names if below.cached else (name,), memory or within, below.cached)
-        cached = f"{name} has no direct I/O, and keeps its file in this machine's page cache"
-        return _Devices(below.names, memory, cached)
+        if any(
+            (one / "loop").exists() for one in (folder, folder.resolve().parent)
+        ):  # a partition has that of its disk
+            return _Devices()
+        below = [self._device(slave.name) for slave in entries(folder / "slaves")]
+        if any(not one.names for one in below):
+            return _Devices()
+        memory = name if _MEMORY_DEVICE.match(name) else next((one.memory for one in below if one.memory), "")
+        return _Devices((name,), memory)
 
 
 def _counts(stat: Path) -> bool:
@@ -288,15 +274,6 @@ def _members(device: str, sys: Path) -> list[str]:
         if name in members:
             return members
     return [name]
-
-
-def _backing(folder: Path) -> tuple[str, bool] | None:
-    """The file behind a loop device, or behind the one that a partition is on, and whether I/O on it is direct; None
-    for other devices."""
-    for loop in (folder / "loop", folder.resolve().parent / "loop"):
-        if found := text(loop / "backing_file"):
-            return found, text(loop / "dio") == "1"
-    return None
 
 
 def _osc(target: Mounted, proc: Path, sys: Path) -> list[Path]:

@@ -262,47 +262,29 @@ class _Node(msgspec.Struct):
 def encoded(host: str, samples: Sequence[Sample], interval_s: float) -> bytes:
     """Samples at about even times as a stream, empty without two of them. Pure.
 
-    Counts are interpolated at even times, so the sum over a series is what was counted. The last interval lasts until
-    the end, up to half as long again; one of less than half is part of that before. A command that is shorter than two
-    intervals has one.
+    The last interval lasts until the end, up to half as long again; one of less than half is part of that before. A
+    command that is shorter than two intervals has one. Where readings are missing, the rate between two holds for all
+    intervals between them.
     """
     if len(samples) < 2:
         return b""
-    begin_s, end_s = samples[0].at_s, samples[-1].at_s
-    count = max(1, math.floor((end_s - begin_s) / interval_s + 0.5))
-    if count == 1:
-        interval_s = max(end_s - begin_s, 1e-6)
-    edges = [begin_s + k * interval_s for k in range(count)] + [end_s]
-    found = {}
+    if len(samples) > 2 and samples[-1].at_s - samples[-2].at_s < interval_s / 2:
+        samples = [*samples[:-2], samples[-1]]
+    if len(samples) == 2 and (whole_s := samples[1].at_s - samples[0].at_s) < 1.5 * interval_s:
+        interval_s = max(whole_s, 1e-6)
+    found: dict[str, list[float | None]] = {}
     for k, quantity in enumerate(QUANTITIES):
-        points = [(at_s, each[k]) for at_s, each in samples]
-        row = _rates(points, edges, quantity.most) if quantity.rate else _levels(points, edges, interval_s)
-        if not all(map(math.isnan, row)):
-            found[quantity.name] = [None if math.isnan(value) else float(f"{value:.7g}") for value in row]
+        row: list[float | None] = []
+        for (since_s, before), (at_s, after) in pairwise(samples):
+            value, count = after[k], max(1, round((at_s - since_s) / interval_s))
+            if quantity.rate:
+                value = min((after[k] - before[k]) / max(at_s - since_s, 1e-9), quantity.most)
+                value = value if value >= 0 else _NOTHING  # the count began again
+            short = None if math.isnan(value) else float(f"{value:.7g}")
+            row += [short if quantity.rate else None] * (count - 1) + [short]
+        if any(value is not None for value in row):
+            found[quantity.name] = row
     return msgspec.json.encode(_Node(host, round(interval_s, 6), found)) + b"\n"
-
-
-def _rates(points: Sequence[tuple[float, float]], edges: Sequence[float], most: float) -> list[float]:
-    """Per second between two edges; NaN where the count began again."""
-    counts, k = [], 0
-    for edge in edges:
-        while k < len(points) - 2 and points[k + 1][0] < edge:
-            k += 1
-        (t0, v0), (t1, v1) = points[k], points[k + 1]
-        counts.append(v0 + (v1 - v0) * min(1.0, max(0.0, (edge - t0) / max(t1 - t0, 1e-9))))
-    pairs = zip(pairwise(counts), pairwise(edges), strict=True)
-    rates = [(b - a) / max(until - since, 1e-9) for (a, b), (since, until) in pairs]
-    return [min(rate, most) if rate >= 0 else _NOTHING for rate in rates]
-
-
-def _levels(points: Sequence[tuple[float, float]], edges: Sequence[float], interval_s: float) -> list[float]:
-    """The reading nearest to the end of each interval; NaN without a reading within half an interval."""
-    found, k = [], 0
-    for edge in edges[1:]:
-        while k < len(points) - 1 and abs(points[k + 1][0] - edge) <= abs(points[k][0] - edge):
-            k += 1
-        found.append(points[k][1] if abs(points[k][0] - edge) <= interval_s / 2 else _NOTHING)
-    return found
 
 
 def series(stream: bytes) -> tuple[Series, ...]:

@@ -134,7 +134,6 @@ class Sampler:
         self._own_command = procfs.read("self", "cmdline")
         self._found: dict[str, _Process] = {}
         self._parents: set[str] = set()
-        self._steps: dict[str, str] = {}
         self.most = 0  # of the program's own ranks, at once
         # of a single timed phase: a rank's bytes are those of all phases
         self.progress = Progress(host) if wanted.ranks and wanted.time_s is not None else None
@@ -215,7 +214,7 @@ class Sampler:
             return self.most >= self._wanted.processes
         settled, youngest = 0, now - _SETTLED_S
         newest = max((self._found[pid].since if pid in self._found else now for pid in chosen), default=now)
-        for pid in self._all_of(ours, parents):
+        for pid in with_descendants(ours, parents):
             process = self._found.setdefault(pid, _Process(parents[pid], now))
             process.own |= pid in ours  # it may have been taskset before
             age = now - process.since
@@ -239,22 +238,6 @@ class Sampler:
         if self.progress and self._real:
             self.progress.look(now, chosen)
         return True
-
-    def _all_of(self, ours: set[str], parents: Mapping[str, str]) -> set[str]:
-        """Ranks or workers with their descendants, also those that have lost their parent."""
-        found = with_descendants(ours, parents)
-        if not self._real:
-            return found
-        above = {parent for pid in ours for parent in _above(pid, parents)}  # scripts that start the program
-        steps = {self._step(pid) for pid in ours}
-        steps = steps - {""} or steps  # one that has just ended has no environment
-        return found | {pid for pid in parents if pid not in above and self._step(pid) in steps}
-
-    def _step(self, pid: str) -> str:
-        """Of Slurm's; other processes of the job may be a user's."""
-        if pid not in self._steps:
-            self._steps[pid] = procfs.variable(pid, "SLURM_STEP_ID")
-        return self._steps[pid]
 
     def _path(self, pid: str) -> str | None:
         """The executable of a process; None if it is not part of the tool, or not yet."""
@@ -287,12 +270,6 @@ def _leader(pid: str) -> list[bytes]:
 def _may_not_have_begun(own: list[bytes], parent: list[bytes]) -> bool:
     """Whether a process has not had a tick (10 ms) of CPU time, and it or its parent waits for a CPU. By their stat."""
     return own[11] == own[12] == b"0" and b"R" in (*own[:1], *parent[:1])
-
-
-def _above(pid: str, parents: Mapping[str, str]) -> Iterator[str]:
-    """Ancestors of a process, as far as `parents` goes."""
-    while (pid := parents.get(pid, "")) in parents:
-        yield pid
 
 
 # Bytes of each MPI rank

@@ -42,27 +42,6 @@ class Cost:
         )
 
 
-@dataclass(frozen=True)
-class Fastest:
-    """Bounds of the rate of a timed phase: bytes/s that one node moves at most, and seconds that each I/O takes at
-    least."""
-
-    node_bandwidth: float = NODE_BANDWIDTH
-    latency_s: float = LEAST_LATENCY_S
-
-    def after(self, step: Step, written: int) -> Fastest:
-        """The same after a step that wrote so many bytes: its own forecast would not be lower than these now."""
-        share = _written_share(step)
-        if step.time_s is None or not share or written <= 0:
-            return self
-        rate = written / share / step.nodes / step.time_s
-        return Fastest(max(self.node_bandwidth, rate), min(self.latency_s, _in_flight_bytes(step) / rate))
-
-    def writes(self, point: Point, steps: Iterable[Step]) -> int:
-        """Bytes that some steps of a repetition write at these rates."""
-        return sum(step_cost(point, step, self.node_bandwidth, self.latency_s).bytes_written for step in steps)
-
-
 def repetition_cost(point: Point, node_bandwidth: int | None) -> Cost:
     """The cost of a repetition, data sets excluded."""
     return sum((step_cost(point, step, node_bandwidth) for step in point.steps), Cost())
@@ -95,7 +74,7 @@ def each(plan: Plan, point: Point) -> Each:
     return known
 
 
-def step_cost(point: Point, step: Step, node_bandwidth: float | None, latency_s: float = LEAST_LATENCY_S) -> Cost:
+def step_cost(point: Point, step: Step, node_bandwidth: float | None) -> Cost:
     """The cost of a step of a repetition, data sets excluded."""
     if work := tools()[point.tool].work(step):
         names, size = {phase.name for phase in step.phases}, point.volume_bytes
@@ -103,7 +82,7 @@ def step_cost(point: Point, step: Step, node_bandwidth: float | None, latency_s:
         least = min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH) * point.nodes
         return Cost(START_UP_S + work / METADATA_RATE / point.nodes + (written + read) / least, written, read)
     # Little's law: so many bytes in flight, none done sooner than the least latency
-    rate = min(node_bandwidth or NODE_BANDWIDTH, _in_flight_bytes(step) / latency_s)
+    rate = min(node_bandwidth or NODE_BANDWIDTH, _in_flight_bytes(step) / LEAST_LATENCY_S)
     moved = rate * point.nodes * step.time_s if step.time_s is not None else float(point.volume_bytes)
     time_s = moved / rate / point.nodes if step.time_s is None else step.time_s
     writes = _written_share(step)

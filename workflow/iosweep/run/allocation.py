@@ -279,7 +279,7 @@ class Loop:
             order = sorted(p for p, n in todo.items() if n[0] == number)
             random.Random(f"{self._setup.plan.seed}:{number}").shuffle(order)
             for point in order:
-                if reason := self._budget.allow_repetition(self._work.points[point], self._work.costs[point]):
+                if reason := self._budget.allow_repetition(self._work.costs[point]):
                     return self._leave_out(reason)
                 self._repetition(point, number)
             before = expected
@@ -313,7 +313,7 @@ class Loop:
 
         def before_second_try(why: str) -> None:
             self._say(f"{point} failed, and is tried again at once: {why}")
-            budget.allow_second_try(work.points[point], cost)
+            budget.allow_second_try(cost)
 
         try:
             record = measure_repetition(

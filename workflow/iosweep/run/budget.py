@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from iosweep.errors import AllocationError, ExitCode
 from iosweep.files.documents import Damaged
 from iosweep.jobs.submission import JOB_RESERVE_S
 from iosweep.judge.remaining import set_rate
-from iosweep.plan.forecast import LEAST_LATENCY_S, NODE_BANDWIDTH, Cost, Fastest
-from iosweep.plan.model import Plan, Point
+from iosweep.plan.forecast import Cost
+from iosweep.plan.model import Plan
 from iosweep.slurm import query
 from iosweep.store.record import DataSet, TotalSpent
 from iosweep.store.store import Store
@@ -35,7 +35,6 @@ class Spent:
     in_flight_bytes: int = 0  # forecast of the step that runs; it stays if the step does not end
     prepared_bytes: int = 0  # for data sets, including failed attempts
     prepared_s: float = 0.0
-    fastest: Fastest = field(default_factory=Fastest)  # of all runs
 
 
 class Budget:
@@ -47,8 +46,7 @@ class Budget:
         self._expected_s = self._took_s = 0.0  # forecast and real time of the repetitions that ended
         before = self._before(note)
         self._before_s, self._before_bytes = before.spent_s, before.bytes_written
-        self._assumed = Fastest(plan.target.node_bandwidth or NODE_BANDWIDTH)
-        self.spent = Spent(fastest=_fastest(self._assumed, before))
+        self.spent = Spent()
 
     def _before(self, note: Callable[[str], None]) -> TotalSpent:
         """Time and bytes of earlier runs. Raises AllocationError if that is unknown and limits depend on it."""
@@ -62,14 +60,7 @@ class Budget:
 
     def keep(self) -> None:
         """Store what is spent: results may be superseded, and a run may end without any."""
-        rate, latency_s = self.spent.fastest.node_bandwidth, self.spent.fastest.latency_s
-        kept = TotalSpent(
-            round(self._spent_s(), 3),
-            self._written(),
-            rate if rate > self._assumed.node_bandwidth else None,
-            latency_s if latency_s < self._assumed.latency_s else None,
-        )
-        self._store.put("", "spent", kept)
+        self._store.put("", "spent", TotalSpent(round(self._spent_s(), 3), self._written()))
         self._kept = time.monotonic()
 
     def clock_s(self) -> float:
@@ -82,7 +73,7 @@ class Budget:
         if time.monotonic() - self._kept > _KEEP_S:  # a file that is synced takes longer than a short repetition
             self.keep()
 
-    def allow_repetition(self, point: Point, cost: Cost) -> str | None:
+    def allow_repetition(self, cost: Cost) -> str | None:
         """Raise AllocationError if the next repetition does not fit into limits or the job.
 
         Returns the reason to skip all remaining repetitions (limits.time is spent, and limits.over_time `trim`), or
@@ -100,17 +91,17 @@ class Budget:
                 f" repetition takes {human_duration(cost.time_s)}; raise it, and the next run goes on from there",
                 lasting=True,
             )
-        self._fits_bytes("repetition may write", lambda: self.spent.fastest.writes(point, point.steps))
+        self._fits_bytes("repetition may write", cost.bytes_written)
         return None
 
     def _pace(self) -> float:
         """How many times as long as their forecast repetitions took so far, at least 1."""
         return max(1.0, self._took_s / self._expected_s) if self._expected_s else 1.0
 
-    def allow_second_try(self, point: Point, cost: Cost) -> None:
+    def allow_second_try(self, cost: Cost) -> None:
         """Raise AllocationError if a repetition that a server spoiled cannot be tried again in this job."""
         self._fits_job("second try", cost.time_s)
-        self._fits_bytes("try may write", lambda: self.spent.fastest.writes(point, point.steps))
+        self._fits_bytes("try may write", cost.bytes_written)
 
     def allow_data_set(self, size: int) -> None:
         """Raise AllocationError if a data set does not fit into limits.bytes_written or the job.
@@ -118,7 +109,7 @@ class Budget:
         A job that has done nothing yet writes it anyway: the next job may have no more time. Otherwise it is left to
         the next job, which would have to write it anew if this one ended meanwhile.
         """
-        self._fits_bytes("data set has", lambda: size)
+        self._fits_bytes("data set has", size)
         if self._took_s or self.spent.prepared_s:
             rate = set_rate(self._store.documents(DataSet), self._plan.target.node_bandwidth)
             self._fits_job("next data set", size / rate)
@@ -141,26 +132,17 @@ class Budget:
                     f" ({human_duration(time_s)}); another job goes on from there",
                 )
 
-    def _fits_bytes(self, what: str, forecast: Callable[[], int]) -> None:
+    def _fits_bytes(self, what: str, size: int) -> None:
         """Raise AllocationError if that exceeds limits.bytes_written. `what`: subject and verb.
 
-        What a timed phase writes is not known before: one that is faster than all before it may exceed the limit, by
-        the difference to its forecast.
+        What a timed phase writes is not known before: one that is faster than its forecast may exceed the limit, by
+        the difference.
         """
-        if (limit := self._limits.bytes_written) is None or not (size := forecast()):
-            return
-        if (written := self._written()) + size > limit:
+        limit, written = self._limits.bytes_written, self._written()
+        if size and limit is not None and written + size > limit:
             raise AllocationError(
                 ExitCode.OUT_OF_TIME,
                 f"limits.bytes_written {human_size(limit)} is spent: {human_size(written)} were written, and the next"
                 f" {what} {human_size(size)}; raise it, and the next run goes on from there",
                 lasting=True,
             )
-
-
-def _fastest(assumed: Fastest, before: TotalSpent) -> Fastest:
-    """What earlier runs saw, where it exceeds the assumptions of the forecast."""
-    return Fastest(
-        max(assumed.node_bandwidth, before.write_bytes_per_s_per_node or 0.0),
-        min(assumed.latency_s, before.write_latency_s or LEAST_LATENCY_S),
-    )

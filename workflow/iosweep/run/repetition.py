@@ -15,7 +15,7 @@ from iosweep.judge import verdict
 from iosweep.node import environment, pinning
 from iosweep.node.facts import NodeFacts, node_key
 from iosweep.node.process import Completed
-from iosweep.plan.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes
+from iosweep.plan.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes, step_cost
 from iosweep.plan.launchers import subset
 from iosweep.plan.model import Plan, Point, file_set, seed_of
 from iosweep.programs import path as programs
@@ -178,7 +178,7 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
             break
     record = _record(c, point, program, hosts, number, started, runs, retried)
     tried = _judge(c, point, record, streams)
-    _count_written(c.spent, point, tried.record)
+    _count_written(c, point, tried.record)
     if tried.invalid and not tried.hung:
         # otherwise all that is left would fail after an unmount, and count as done
         why = tried.cause
@@ -239,7 +239,7 @@ def _judge(c: Context, point: Point, record: Record, streams: Mapping[str, Strea
     return _Try(structs.replace(record, rows=rows, judged=verdict.key(c.plan, point), retry=retry), raw)
 
 
-def _count_written(spent: Spent, point: Point, record: Record) -> None:
+def _count_written(c: Context, point: Point, record: Record) -> None:
     """Count the bytes that a repetition wrote to the target, as the tool reports them, or else by the forecast."""
     runs, rows = {run.phase: run for run in record.phases}, {row.phase: row for row in record.rows}
     for step in point.steps:
@@ -252,10 +252,9 @@ def _count_written(spent: Spent, point: Point, record: Record) -> None:
         elif reported and None not in reported:
             written = int(sum(float(count or 0) for count in reported))
         else:
-            written = spent.fastest.writes(point, [step])
-        spent.written_bytes += written
-        spent.fastest = spent.fastest.after(step, written)
-    spent.in_flight_bytes = 0
+            written = step_cost(point, step, c.plan.target.node_bandwidth).bytes_written
+        c.spent.written_bytes += written
+    c.spent.in_flight_bytes = 0
 
 
 def _tidy(c: Context, point: Point, record: Record, failed: bool) -> None:
@@ -293,7 +292,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         settled_s = c.directory.settle()
         c.directory.see_unchanged(hosts)
         run = structs.replace(run, started=datetime.now(UTC), settled_s=settled_s)
-        c.spent.in_flight_bytes += c.spent.fastest.writes(point, [step])
+        c.spent.in_flight_bytes += step_cost(point, step, c.plan.target.node_bandwidth).bytes_written
         timeout_s = _timeout(step, tool.work(step), point, c.plan.limits.grace)
         if tool.serves(step):
             where = places(c.plan, point, step, number, c.directory.path)

@@ -325,13 +325,10 @@ class DataSet(Document, frozen=True, kw_only=True):
 
 
 class TotalSpent(Document, frozen=True):
-    """spent.json: what limits.time and limits.bytes_written count, and the fastest timed writes so far: the highest
-    rate of a node, and the lowest mean latency of an I/O. None: as slow as the forecast assumes, or slower."""
+    """spent.json: what limits.time and limits.bytes_written count."""
 
     spent_s: Seconds
     bytes_written: Count = 0
-    write_bytes_per_s_per_node: Number | None = None
-    write_latency_s: Number | None = None
 
 
 class ClaimedTarget(Document, frozen=True, kw_only=True):

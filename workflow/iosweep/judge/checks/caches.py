@@ -13,6 +13,7 @@ from iosweep.store.record import Finding
 from iosweep.tools import Parsed
 from iosweep.units import human_size
 
+_UNKNOWN_DEVICE = "what is below the file system is not known: ZFS counts nothing, and a loop device may be cached"
 _OWN = unchecked("nodes read what they had written themselves, past their caches (O_DIRECT)")
 
 
@@ -20,8 +21,9 @@ def client_cache(s: Observation) -> Finding:
     """The client's cache took no part: O_DIRECT on a file system that is known to honor it, or each node read at least
     twice its memory, each byte counted once.
     """
-    cached = next((moved.cached for moved in s.run.moved.values() if moved.cached), None)
-    direct, doubt = bool(s.point.options.get("o_direct")), fs_types.direct(s.fstype, s.mount) or cached
+    direct, doubt = bool(s.point.options.get("o_direct")), fs_types.direct(s.fstype, s.mount)
+    if fs_types.of(s.fstype).block and not all(moved.device for moved in s.run.moved.values()):
+        doubt = doubt or _UNKNOWN_DEVICE
     if not (direct or s.phase.reads):
         return NOT_APPLICABLE  # whether writes reach the storage is `durable`
     if direct and s.run.exit_code:
@@ -270,9 +272,9 @@ def _witnesses(s: Observation, moved: Sequence[Moved]) -> Iterator[_Witness]:
             yield _Witness("the network, which other traffic uses, too", *network, doubt)
         return
     doubt = ""
-    if kind.layered and not all(one.device for one in moved):
-        doubt = f"what is below the {s.fstype} is not known: ZFS and others count nothing"
-    if kind.block and trusts(s, "tool") and not any(one.cached for one in moved):
+    if kind.block and not all(one.device for one in moved):
+        doubt = _UNKNOWN_DEVICE
+    if kind.block and trusts(s, "tool"):
         of_tool = _sums(moved, "tool_read_bytes", "tool_written_bytes")
         place = "block devices, by the kernel's account of the tool"
         yield _Witness(place, *of_tool, doubt if _calibrated(s, "tool") is None else "")
