@@ -134,9 +134,12 @@ def test_columns_are_those_of_the_options() -> None:
         (lambda job: job["job options"].update(percentage_random="0"), "invalid", "percentage_random=0"),
         (lambda job: job.pop("read"), "invalid", "unified_rw_reporting"),
         (lambda job: job["job options"].update(flow="8"), "suspect", "flow=8"),
+        (lambda job: job["read"].update(bw_bytes=1), "invalid", "do not agree"),
+        (lambda job: job["read"].update(io_bytes=1 << 20), "invalid", "do not agree"),
+        (lambda job: job["job options"].update(numjobs="4"), "suspect", "not all of 4 workers"),
         (lambda job: job["job options"].update(latency_target="2ms"), "invalid", "latency_target=2ms"),
         (lambda job: job.update(write=job["read"], job_runtime=4000)
-         or job["job options"].update(rw="randwrite", verify="md5", numjobs="4"), "suspect", "verify=md5"),
+         or job["job options"].update(rw="randwrite", verify="md5", numjobs="2"), "suspect", "verify=md5"),
         (lambda job: job.update(job_runtime=9000) or job["read"].update(io_bytes=1), "invalid", "group_reporting"),
     ],
 )  # fmt: skip
@@ -230,6 +233,11 @@ def test_what_makes_no_row_suspect_is_a_column(
 ) -> None:
     found = edited(change)
     assert (texts(found), [{name: row.get(name) for name in columns} for row in found.rows]) == ([], [columns])
+
+
+def test_flushes_that_latencies_leave_out_are_a_note(short_runs_are_good: None) -> None:
+    found = edited(lambda job: job.update(sync={"lat_ns": job["read"]["lat_ns"]}))
+    assert [(one.severity, "a flush took 0.122 ms" in one.text) for one in found.problems] == [("note", True)]
 
 
 def test_every_whole_document_of_a_text_is_read(short_runs_are_good: None) -> None:

@@ -196,7 +196,7 @@ Row = dict[str, Cell]
 #: What fio prints when a run is spoiled, also where its exit code is 0.
 _SPOILED = re.compile(
     r"fio: (?:terminating on signal|failed to |client/server version mismatch|server bad crc|pid=\d+, err=[1-9]"
-    r"|io_u error|job .* dropped|unable to open|engine \S+ not loadable|output file open error"
+    r"|pid=\d+, got signal|io_u error|job .* dropped|unable to open|engine \S+ not loadable|output file open error"
     r"|file creation disallowed|ENOSPC)|client: host=\S+ disconnected|failed to setup shm|Bad option <"
 )
 #: Lines of a job file.
@@ -222,7 +222,7 @@ _NO_CONDITIONS = _NOT_COMPARED | frozenset(
      "unlink", "thread", "create_serialize", "exitall", "exitall_on_error", "group_reporting", "new_group",
      "stonewall", "exec_prerun", "exec_postrun", "write_lat_log", "write_iops_log", "write_hist_log",
      "log_hist_msec", "log_max_value", "log_offset", "log_unix_epoch", "percentile_list", "slat_percentiles",
-     "status_interval", "bwavgtime", "iopsavgtime", "unified_rw_reporting", "kb_base", "unit_base")
+     "status_interval", "bwavgtime", "iopsavgtime", "unified_rw_reporting", "unit_base")
 )  # fmt: skip
 #: Options that hold a job's rate down.
 _LIMITS = ("rate", "rate_iops", "thinktime", "read_iolog", "flow", "verify")
@@ -299,6 +299,10 @@ def _read_document(document: Document, sections: Mapping[str, Options]) -> tuple
             row = work.reports[0].parameters if work.reports else {}
             problems.append(ReadingProblem("invalid", f"{labels[0]}: {reason(error)}", len(rows)))
         problems += [ReadingProblem("suspect", f"{labels[0]}: {text}", len(rows)) for text in doubts if text]
+        if flushes := [block for one in work.reports if (block := one.entry.sync.lat_ns) and block.count]:
+            mean_s = sum(one.mean * one.count for one in flushes) / sum(one.count for one in flushes) / 1e9
+            flushed = f"a flush took {mean_s * 1000:.3g} ms on average, which is not in latency_*"
+            problems.append(ReadingProblem("note", f"{labels[0]}: {flushed}", len(rows)))
         rows.append(identity | _dates(document, work.entries) | row)
     if not rows:
         return [], [*problems, ReadingProblem("invalid", "no job was reported")]
@@ -453,6 +457,10 @@ def _row(reports: Sequence[_Report], doubts: list[str]) -> Row:
             raise Wrong(short.text)
         doubts.append(short.text)
     doubts += _doubts(row, reports[0])
+    # timed workers run for the same time; those that a size ends do one by one
+    least = 0.9 if "phase_time_s" in row else 0.75
+    if any(0 < parsed.evidence.worker_seconds < least * workers * ran_s for parsed, _ in nodes.values()):
+        doubts.append(f"not all of {workers} workers ran for the whole time: some ended early, or did not run")
     return row
 
 
@@ -470,11 +478,19 @@ def _checked(report: _Report, workers: int) -> Node:
     if unasked and not _given(report.options, "verify"):
         raise Wrong(f"{' and '.join(unasked)} was done that the job does not ask for")
     window, total = max(part.runtime for part in parts.values()), entry.job_runtime or 0
+    if _given(report.options, "verify"):  # which reads after the writes
+        window = entry.direction("read").runtime + entry.direction("write").runtime
     if total > workers * (window + 1) * 1.01 + 1:
         raise Wrong(
             f"the entry adds up the time of about {total / max(window, 1):.1f} workers, and numjobs is {workers}:"
             " group_reporting merged sections, whose options may differ"
         )
+    # a worker that was killed has operations, and neither bytes nor time
+    moved, size = parsed.evidence.transferred_bytes or 0, report.parameters.get("transfer_size_bytes")
+    by_ops = parsed.figures["ops"] * size if isinstance(size, int) else moved
+    slack = 0.01 + 2 * CLOCK_S / max(parsed.figures["runtime_s"], CLOCK_S)
+    if any(abs(other - moved) > slack * moved for other in (parsed.evidence.rate_times_runtime_bytes, by_ops)):
+        raise Wrong("bytes, operations, rate and time do not agree")
     return node
 
 

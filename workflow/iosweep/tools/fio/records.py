@@ -58,6 +58,12 @@ class Direction(msgspec.Struct, frozen=True):
     iops_mean: Number = 0.0
 
 
+class Flushes(msgspec.Struct, frozen=True):
+    """`sync` of an entry."""
+
+    lat_ns: Latencies | None = None
+
+
 class SteadyState(msgspec.Struct, frozen=True):
     attained: int = 0
 
@@ -75,6 +81,7 @@ class Entry(msgspec.Struct, frozen=True):
     read: Direction | None = None
     write: Direction | None = None
     iodepth_level: dict[str, Number] | None = None  # `1`, `2` ... `>=64` -> percent
+    sync: Flushes = Flushes()
     steadystate: SteadyState = SteadyState()
     usr_cpu: Number = 0.0  # percent of job_runtime
     sys_cpu: Number = 0.0
