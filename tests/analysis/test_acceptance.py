@@ -78,7 +78,6 @@ def undecided() -> dict[str, Decision]:
                    for r in eight()]  # fmt: skip
     invalid = [r for n in range(1, 9) for r in rows(10, f"p{n}", [1.0], 6, threads_per_node=n, verdict="invalid",
                                                     reasons="an error")]  # fmt: skip
-    facts = {"files": {}, "bytes": 0, "refused": {}, "without_rows": {}, "left_out": {}}
     elsewhere = [structs.replace(one, hosts=f"n{i}", slurm_job=str(i)) for i, one in enumerate(rows(1000))]
     lacks = [structs.replace(r, figures={k: v for k, v in r.figures.items() if "p99" not in k}) for r in rows(1000)]
     one_side = [*rows(1000, "n1", spread=[1.0, 1.01]), *rows(6000, "n8", nodes=8, spread=[1.0, 1.01])]
@@ -93,7 +92,6 @@ def undecided() -> dict[str, Decision]:
         "the next run measures more": decide([*few, row(**MISSING | {"left": True})], *at),
         "no interval over different nodes": decide(elsewhere, *at),
         "a limit is spent": decide([*few, row(**MISSING | {"left": False, "reasons": SPENT})], *at),
-        "ingested and near": decide(rows(1000), "read_iops", ">=", 994, "IOPS", ingested=facts),
         "suspect and invalid among many": decide(one_suspect + invalid, "read_iops", ">=", 1001, "IOPS"),
         "no p99": decide(lacks, "read_p99", "<=", 1, "ms"),
         "scaling without an interval": decide(one_side, "rand_read scaling nodes 1 -> 8", ">=", 5, "x"),

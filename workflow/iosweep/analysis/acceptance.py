@@ -120,8 +120,7 @@ def decide(
     """The decision on each criterion, by default on those that the campaign was planned with."""
     suites = suites_of(campaign.about.sweeps)
     known = list(zip(results, subjects(results), strict=True))
-    again = campaign.about.ingested is None
-    return [_decide(one, known, suites, again) for one in (campaign.about.accept if wanted is None else wanted)]
+    return [_decide(one, known, suites) for one in (campaign.about.accept if wanted is None else wanted)]
 
 
 def subjects(results: Sequence[PointSummary]) -> list[Subject]:
@@ -211,8 +210,8 @@ class _Side:
 _Known = Sequence[tuple[PointSummary, Subject]]
 
 
-def _decide(criterion: Criterion, known: _Known, suites: Mapping[str, str], again: bool) -> Decision:
-    """suites: sweep -> its suite, where not scaled; again: whether the campaign can measure more."""
+def _decide(criterion: Criterion, known: _Known, suites: Mapping[str, str]) -> Decision:
+    """suites: sweep -> its suite, without scaled sweeps."""
     selector = criterion.selector
     try:
         if wrong := unfit(selector, [subject for _, subject in known]):
@@ -220,10 +219,10 @@ def _decide(criterion: Criterion, known: _Known, suites: Mapping[str, str], agai
         own = [[one for one in known if matches(side, one[1])] for side in selector.sides()]
         limit, compared = _limit(criterion, suites, own)
         sides = [
-            _side(side, results, again, selector.scaling is not None)
+            _side(side, results, selector.scaling is not None)
             for side, results in zip(selector.sides(), compared, strict=True)
         ]
-        return _compared(criterion, sides, limit, again)
+        return _compared(criterion, sides, limit)
     except _Undecided as nothing:
         value = nothing.value if selector.scaling is None else None  # the figure of one side is no ratio
         return Decision(criterion, "undecided", nothing.reason, value, results=nothing.results)
@@ -250,7 +249,7 @@ def _limit(
     return threshold.value * value, [alike]
 
 
-def _side(selector: Selector, results: Sequence[PointSummary], again: bool, named: bool) -> _Side:
+def _side(selector: Selector, results: Sequence[PointSummary], named: bool) -> _Side:
     """The figure of the best of some points, as headlines are chosen. Raises _Undecided without an interval."""
     column, lowest = selector.about.column, selector.about.lowest
     best = headline.lowest_latency(results) if lowest else headline.highest(results, column)
@@ -263,7 +262,7 @@ def _side(selector: Selector, results: Sequence[PointSummary], again: bool, name
     value = metric.median if is_percentile(column) else metric.mean
     if metric.interval is None:
         suspect = _suspect(best)  # more repetitions like these decide nothing
-        reason = _no_interval(best, metric.n, again and not suspect)
+        reason = _no_interval(best, metric.n, advise=not suspect)
         raise _Undecided(suspect.after(f"{reason.clause}; besides, ") if suspect else reason, (best.result,), value)
     least = load(best.result.parameters["queue_depth"], best.result.nodes)
     rivals = [one for one in results if not lowest or load(one.parameters["queue_depth"], one.nodes) <= least]
@@ -280,13 +279,13 @@ def _no_figure(results: Sequence[PointSummary]) -> Reason:
     return Reason(", ".join(f"{human_count(n, 'point')} {state}" for state, n in states.items()), causes)
 
 
-def _no_interval(best: Best, n: int, again: bool) -> Reason:
+def _no_interval(best: Best, n: int, advise: bool) -> Reason:
     if n < ENOUGH:
         kind, counts = ("fresh repetition" if best.confirmed else "repetition"), "counts" if n == 1 else "count"
         few = f"{human_count(n, kind)} that {counts}, and an interval needs {ENOUGH}"
         if absent := _absent(best):
             return absent.after(f"{few}: ")
-        return Reason(f"{few}: {_set(best, ENOUGH)}" if again else few)
+        return Reason(f"{few}: {_set(best, ENOUGH)}" if advise else few)
     if best.result.host_sets > 1 and not best.result.in_turn:
         return Reason("its repetitions ran on different nodes, so they have no interval")
     return Reason("a repetition has a figure of zero, so there is no interval")
@@ -306,7 +305,7 @@ def _set(best: Best, repetitions: int) -> str:
     return f"set `{'confirm' if best.confirmed else 'repetitions'}` to {repetitions:,} or more"
 
 
-def _compared(criterion: Criterion, sides: Sequence[_Side], limit: float, again: bool) -> Decision:
+def _compared(criterion: Criterion, sides: Sequence[_Side], limit: float) -> Decision:
     """The decision by the interval of a figure, or of the ratio of two."""
     low, high = sides[0], sides[-1]
     value, found, alike = high.value, high.interval, high.alike
@@ -321,7 +320,7 @@ def _compared(criterion: Criterion, sides: Sequence[_Side], limit: float, again:
     if outcome == "undecided":
         needed = None if _at(found, limit) else statistics.enough(found, limit, alike)
         weakest = max(sides, key=lambda side: side.interval.half_width_share)
-        more = _more(weakest.best, found, needed, limit, again)
+        more = _more(weakest.best, found, needed, limit)
         reason = (doubt or Reason(more)).after(f"{clause}; ")
         notes += [more] if doubt else []
     elif doubt:
@@ -376,14 +375,14 @@ def _suspect(best: Best) -> Reason | None:
     return Reason(f"{len(suspect)} of {human_count(len(rows), 'repetition')} suspect", tuple(causes))
 
 
-def _more(best: Best, interval: Interval, needed: int | None, limit: float, again: bool) -> str:
-    """What would decide. again: whether the campaign can measure more."""
+def _more(best: Best, interval: Interval, needed: int | None, limit: float) -> str:
+    """The number of repetitions that would decide, or why no number would."""
     if _at(interval, limit):
         return "the figure is the threshold, so no number of repetitions would decide"
     if needed is None:
         return f"too close to decide (more than {MOST_REPETITIONS:,} repetitions)"
     would = f"about {human_count(needed, 'repetition')}, {needed - interval.n:,} more, would decide if the figure stays"
-    return f"{would}: {_set(best, needed)}" if again else would
+    return f"{would}: {_set(best, needed)}"
 
 
 def _notes(side: _Side) -> Iterator[str]:

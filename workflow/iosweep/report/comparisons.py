@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from iosweep.analysis import comparison, formats
@@ -20,25 +19,6 @@ _HALF = 100.0
 _NARROW, _WIDE = (0.05, 0.10, 0.15, 0.20, 0.25), (0.25, 0.5, 1.0)
 #: A verdict -> the class of the page's style that has its color.
 _CLASSES: dict[Verdict, str] = {"worse": "invalid", "better": "valid", "same": "missing", "undecided": "suspect"}
-
-
-@dataclass(frozen=True)
-class Strip:
-    """A row of the table of differences. low, middle, high: of the drawing, None without an interval. below, above:
-    whether the interval goes on there."""
-
-    name: str
-    figures: tuple[str, str]
-    change: str
-    verdict: str
-    style: str
-    symbol: str
-    suspect: bool
-    low: float | None = None
-    middle: float | None = None
-    high: float | None = None
-    below: bool = False
-    above: bool = False
 
 
 def compare_page(found: Sequence[Versus]) -> str:
@@ -76,21 +56,24 @@ def _edge(found: Comparison) -> float:
     return next((step for step in _WIDE if most <= step), _WIDE[-1])
 
 
-def _strip(found: Comparison, one: Difference, edge: float) -> Strip:
-    strip = Strip(
-        name=comparison.brief(found, one),
-        figures=comparison.figures(one, found.column),
-        change=comparison.interval(one),
-        verdict=f"no difference > {100 * found.at_least:g} %" if one.verdict == "same" else one.verdict,
-        style=_CLASSES[one.verdict],
-        symbol=comparison.SYMBOLS[one.verdict],
-        suspect=one.suspect,
-    )
+def _strip(found: Comparison, one: Difference, edge: float) -> dict[str, object]:
+    """A row of a table of differences. low, middle, high: of the drawing, middle is None without an interval; below,
+    above: whether the interval goes on beyond the drawing."""
+    row: dict[str, object] = {
+        "name": comparison.brief(found, one),
+        "figures": comparison.figures(one, found.column),
+        "change": comparison.interval(one),
+        "verdict": f"no difference > {100 * found.at_least:g} %" if one.verdict == "same" else one.verdict,
+        "style": _CLASSES[one.verdict],
+        "symbol": comparison.SYMBOLS[one.verdict],
+        "suspect": one.suspect,
+        "middle": None,
+    }
     if one.change is None:
-        return strip
+        return row
     shares = _shares(one)
     low, middle, high = (_HALF * max(-1.0, min(1.0, share / edge)) for share in shares)
-    return replace(strip, low=low, middle=middle, high=high, below=shares[0] < -edge, above=shares[2] > edge)
+    return row | {"low": low, "middle": middle, "high": high, "below": shares[0] < -edge, "above": shares[2] > edge}
 
 
 def _shares(one: Difference) -> tuple[float, float, float]:
@@ -104,18 +87,6 @@ def _shares(one: Difference) -> tuple[float, float, float]:
 #: Size of a drawing in its own units, with room for the axis.
 _WIDTH, _HEIGHT, _LEFT, _TOP = 720.0, 170.0, 112.0, 14.0
 _BOTTOM = _HEIGHT - 24.0
-
-
-@dataclass(frozen=True)
-class Dot:
-    """A night: its figure with the interval of its repetitions, in units of the drawing."""
-
-    x: float
-    y: float
-    low: float
-    high: float
-    suspect: bool
-    text: str
 
 
 def history_page(found: History) -> str:
@@ -138,8 +109,8 @@ def history_page(found: History) -> str:
 
 
 def _drawn(found: History, line: Line) -> dict[str, object]:
-    """A headline, for the template. levels: (from x, to x, y); marks: (x, what is new then); ticks: (y, figure); dates:
-    (x, date)."""
+    """A headline, for the template, in units of the drawing. dots: nights with the interval of their repetitions;
+    levels: (from x, to x, y); marks: (x, changes of that night); ticks: (y, figure); dates: (x, date)."""
     times = [one.began.timestamp() for one in found.nights]
     span = max(times[-1] - times[0], 1.0)
     ends = [end for reading in line.figures for end in _interval(reading)]
@@ -157,7 +128,8 @@ def _drawn(found: History, line: Line) -> dict[str, object]:
         low, high = _interval(one)
         night = found.nights[one.index]
         text = f"{night.began:%Y-%m-%d} {night.name}: {formats.quantity(one.value, line.units)}"
-        dots.append(Dot(x(one.index), y(one.value), y(low), y(high), one.suspect, text))
+        dot = {"x": x(one.index), "y": y(one.value), "low": y(low), "high": y(high), "suspect": one.suspect}
+        dots.append(dot | {"text": text})
     levels = []
     for begin, end in pairwise([line.figures[0].index, *(step.night for step in line.steps), len(times)]):
         own = [one for one in line.figures if begin <= one.index < end]
