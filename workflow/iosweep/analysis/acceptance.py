@@ -1,7 +1,7 @@
 """Criteria of acceptance -> pass, fail or undecided, each with its figure and the reason; shares of published figures.
 
-A figure passes or fails where its whole 95 % interval is on one side of the threshold: the true figure is then on the
-other one with 2.5 % at most. docs/comparing.md has the rule, and how often it is wrong.
+A figure passes or fails if its whole 95 % interval is on one side of the threshold: the risk that the true figure is on
+the other side is at most 2.5 %. docs/comparing.md explains the rule and how often it is wrong.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from iosweep.tools import parameters
 
 Outcome = Literal["pass", "fail", "undecided"]
 SYMBOLS: Mapping[Outcome, str] = {"pass": "✓", "fail": "✕", "undecided": "?"}
-#: The units of a figure whose threshold has one of them: a reader compares the two.
+#: Units for a figure whose threshold has a decimal unit, so that readers can compare both.
 _DECIMAL = tuple(formats.Unit(unit.name, unit.size) for unit in DECIMAL)
-#: The worst first: words for one criterion, and for several.
+#: Verbs for one criterion and for several, worst outcome first.
 _VERBS: Mapping[Outcome, tuple[str, str]] = {
     "fail": ("fails", "fail"),
     "undecided": ("is undecided", "are undecided"),
@@ -43,18 +43,18 @@ _VERBS: Mapping[Outcome, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Reason:
-    """A clause, and the causes behind it with the number of results or repetitions that give each."""
+    """A clause, and the causes behind it, each with the number of results or repetitions that have it."""
 
     clause: str
     causes: tuple[tuple[str, int], ...] = ()
 
     def after(self, text: str) -> Reason:
-        """The same with words before its clause."""
+        """Put words before the clause."""
         return Reason(f"{text}{self.clause}", self.causes)
 
     def text(self, most: int = 1, apart: Collection[str] = ()) -> str:
-        """`3 of 3 repetitions suspect: 3 × too short; and 2 other reasons`. most: causes that are named; apart: causes
-        that are told elsewhere."""
+        """`3 of 3 repetitions suspect: 3 × too short; and 2 other reasons`. most: number of causes to name; apart:
+        causes that the reader has been told already."""
         own = [one for one in self.causes if one[0] not in apart]
         return f"{self.clause}: {findings.join(own, most)}" if own else self.clause
 
@@ -63,9 +63,9 @@ class Reason:
 class Decision:
     """The outcome of a criterion.
 
-    value: the figure as the report has it, in the unit of its column, for scaling the ratio; interval: compared with
-    `limit`, the threshold in the same unit; results: the points of the figure, two for scaling; repetitions: how many
-    would decide, in all; notes: other facts on the figure.
+    value: the figure as the report shows it, in the unit of its column; of scaling, the ratio; interval: compared with
+    `limit`, the threshold in the same unit; results: the points that the figure comes from, two for scaling;
+    repetitions: total number that would decide; notes: other facts about the figure.
     """
 
     criterion: Criterion
@@ -80,14 +80,15 @@ class Decision:
 
     @property
     def wanted(self) -> str:
-        """The criterion, and the threshold that a reference makes: `read_iops >= 90 % of weka.cluster (354 k IOPS)`."""
+        """The criterion, with its threshold if a published figure sets it: `read_iops >= 90 % of weka.cluster (354 k
+        IOPS)`."""
         if self.criterion.threshold.of is None or self.limit is None:
             return self.criterion.text
         return f"{self.criterion.text} ({''.join(self._shown(self.limit))})"
 
     @property
     def figure(self) -> str:
-        """`21.3 GiB/s (20.9 to 21.7, n = 5)`; "" without one."""
+        """`21.3 GiB/s (20.9 to 21.7, n = 5)`; "" without a figure."""
         if self.value is None:
             return ""
         value, unit = self._shown(self.value)
@@ -98,11 +99,11 @@ class Decision:
 
     @property
     def place(self) -> str:
-        """Where it was measured; for scaling where it is high, and where it is low."""
+        """Parameters of the measured point; for scaling, of the high point against the low point."""
         return " against ".join(formats.brief(result, one=True) for result in reversed(self.results))
 
     def _shown(self, value: float, like: float | None = None) -> tuple[str, str]:
-        """A value and its unit, which is the one that suits another value."""
+        """Format a value and its unit, in the unit that suits `like`."""
         if scaling := self.criterion.selector.scaling:
             if self.criterion.efficiency:
                 return formats.number(100 * value / (scaling.factor or 1)), " %"
@@ -117,14 +118,14 @@ class Decision:
 def decide(
     campaign: Campaign, results: Sequence[PointSummary], wanted: Iterable[Criterion] | None = None
 ) -> list[Decision]:
-    """The decision on each criterion, by default on those that the campaign was planned with."""
+    """Decide each criterion; `wanted` replaces the criteria that the campaign was planned with."""
     suites = suites_of(campaign.about.sweeps)
     known = list(zip(results, subjects(results), strict=True))
     return [_decide(one, known, suites) for one in (campaign.about.accept if wanted is None else wanted)]
 
 
 def subjects(results: Sequence[PointSummary]) -> list[Subject]:
-    """What selectors are matched against, for each result."""
+    """For each result, the facts that selectors are matched against."""
     options = {column: option.name for column, option in parameters().items()}
     return [
         Subject(
@@ -147,12 +148,12 @@ def sentence(decisions: Sequence[Decision]) -> str:
 
 
 def worst(decisions: Iterable[Decision]) -> Outcome:
-    """fail if one fails, else undecided if one is."""
+    """fail if any criterion fails, else undecided if any is undecided."""
     return min((one.outcome for one in decisions), key=list(_VERBS).index, default="pass")
 
 
 def shared(decisions: Sequence[Decision]) -> list[str]:
-    """The causes that all decisions with causes share, if these are two or more: they are told once."""
+    """Causes that all decisions with causes have in common, if there are at least two such decisions."""
     own = [[text for text, _ in one.reason.causes] for one in decisions if one.reason.causes]
     return [text for text in own[0] if all(text in texts for texts in own)] if len(own) > 1 else []
 
@@ -183,7 +184,7 @@ def document(one: Decision) -> dict[str, object]:
 
 
 class _Undecided(Exception):
-    """There is nothing to compare. results: the point that a figure should have come from."""
+    """There is nothing to compare. results: the point whose figure is missing."""
 
     def __init__(self, reason: Reason, results: tuple[PointSummary, ...] = (), value: float | None = None):
         self.reason, self.results, self.value = reason, results, value
@@ -192,8 +193,8 @@ class _Undecided(Exception):
 
 @dataclass(frozen=True)
 class _Side:
-    """A figure that is compared, or one of two. absent: points without a figure, of which one may be better; at: which
-    of two, else ""."""
+    """A figure to compare; scaling compares two. absent: points without a figure that may be better; at: the axis value
+    of one side of scaling, else ""."""
 
     best: Best
     interval: Interval
@@ -203,7 +204,7 @@ class _Side:
 
     @property
     def alike(self) -> int:
-        """Of how many points that cannot be told apart the figure is the best, and may be so by luck."""
+        """Number of points that cannot be told apart. The figure is the best of these, perhaps by luck."""
         return 1 if self.best.confirmed else 1 + len(self.best.alike)
 
 
@@ -224,15 +225,15 @@ def _decide(criterion: Criterion, known: _Known, suites: Mapping[str, str]) -> D
         ]
         return _compared(criterion, sides, limit)
     except _Undecided as nothing:
-        value = nothing.value if selector.scaling is None else None  # the figure of one side is no ratio
+        value = nothing.value if selector.scaling is None else None  # the figure of one side is not a ratio
         return Decision(criterion, "undecided", nothing.reason, value, results=nothing.results)
 
 
 def _limit(
     criterion: Criterion, suites: Mapping[str, str], own: Sequence[_Known]
 ) -> tuple[float, Sequence[Sequence[PointSummary]]]:
-    """The threshold, and the results that are compared with it: for a published figure, those measured in its way. Of
-    several systems the best one counts."""
+    """The threshold, and the results to compare with it. With a published figure, only results measured in the same
+    way. Of several published systems, the best one sets the threshold."""
     threshold, scaling = criterion.threshold, criterion.selector.scaling
     if threshold.of is None:
         growth = ((scaling and scaling.factor) or 1) if criterion.efficiency else 1
@@ -250,7 +251,8 @@ def _limit(
 
 
 def _side(selector: Selector, results: Sequence[PointSummary], named: bool) -> _Side:
-    """The figure of the best of some points, as headlines are chosen. Raises _Undecided without an interval."""
+    """Find the best point, as for headlines. named: whether the figure is one side of scaling. Raises _Undecided
+    without an interval."""
     column, lowest = selector.about.column, selector.about.lowest
     best = headline.lowest_latency(results) if lowest else headline.highest(results, column)
     if best is None:
@@ -261,7 +263,7 @@ def _side(selector: Selector, results: Sequence[PointSummary], named: bool) -> _
         raise _Undecided(Reason(why), (best.result,))
     value = metric.median if is_percentile(column) else metric.mean
     if metric.interval is None:
-        suspect = _suspect(best)  # more repetitions like these decide nothing
+        suspect = _suspect(best)  # more suspect repetitions would not decide
         reason = _no_interval(best, metric.n, advise=not suspect)
         raise _Undecided(suspect.after(f"{reason.clause}; besides, ") if suspect else reason, (best.result,), value)
     least = load(best.result.parameters["queue_depth"], best.result.nodes)
@@ -292,8 +294,8 @@ def _no_interval(best: Best, n: int, advise: bool) -> Reason:
 
 
 def _absent(best: Best) -> Reason | None:
-    """Where the missing repetitions of a figure are: `the next run measures more`, or which limit has stopped the
-    campaign; None where none is missing."""
+    """Why repetitions are missing: `the next run measures more`, or which limit stopped the campaign; None if none is
+    missing."""
     rows = [row for row in best.rows if row.verdict == "missing" and outcome(row) != "unneeded"]
     reasons = [(row.reasons or "").split(REASONS) for row in rows if row.reasons and row.reasons != NOT_YET]
     if not reasons:
@@ -306,7 +308,7 @@ def _set(best: Best, repetitions: int) -> str:
 
 
 def _compared(criterion: Criterion, sides: Sequence[_Side], limit: float) -> Decision:
-    """The decision by the interval of a figure, or of the ratio of two."""
+    """Decide by the interval of a figure, or of the ratio of two figures."""
     low, high = sides[0], sides[-1]
     value, found, alike = high.value, high.interval, high.alike
     if low is not high:
@@ -343,20 +345,20 @@ def _by_interval(criterion: Criterion, found: Interval, limit: float) -> tuple[O
 
 
 def _at(found: Interval, limit: float) -> bool:
-    """Whether a figure is the threshold, but for what logarithms round."""
+    """Whether a figure equals the threshold, except for rounding in logarithms."""
     return math.isclose(found.center, limit, rel_tol=1e-9)
 
 
 def _overturned(criterion: Criterion, outcome: Outcome) -> bool:
     """Whether a better point would change the outcome."""
     if criterion.selector.scaling:
-        return True  # of either side
+        return True
     better_is_more = not criterion.selector.about.lowest
     return (outcome == "fail") == (criterion.threshold.least == better_is_more)
 
 
 def _doubt(sides: Sequence[_Side], overturned: bool) -> Reason | None:
-    """Why the outcome of the interval does not hold; None if it does."""
+    """Why the outcome is doubtful although the interval decides; None if it is not."""
     for side in sides:
         if suspect := _suspect(side.best):
             return suspect
@@ -366,7 +368,7 @@ def _doubt(sides: Sequence[_Side], overturned: bool) -> Reason | None:
 
 
 def _suspect(best: Best) -> Reason | None:
-    """`2 of 3 repetitions suspect`, with the causes; None where none of a figure is."""
+    """`2 of 3 repetitions suspect`, with the causes; None if no repetition is suspect."""
     rows = [row for row in best.rows if row.verdict in COUNTED]
     suspect = [row for row in rows if not row.undisturbed]
     if not suspect:
@@ -386,7 +388,7 @@ def _more(best: Best, interval: Interval, needed: int | None, limit: float) -> s
 
 
 def _notes(side: _Side) -> Iterator[str]:
-    """How a figure was chosen, and which of its repetitions are missing."""
+    """How the best point was chosen, and which of its repetitions are missing."""
     best = side.best
     at = f"{side.at}: " if side.at else ""
     if best.chosen:
@@ -401,7 +403,7 @@ def _notes(side: _Side) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class PublishedShare:
-    """share: our figure over the published one; of a latency, more than 1 is slower."""
+    """share: our figure divided by the published figure; for a latency, more than 1 is slower."""
 
     published: Published
     share: float
@@ -415,8 +417,7 @@ class PublishedShare:
         return f"{metric}{100 * self.share:.3g} % of the published {figure.text}"
 
 
-#: (point, phase) -> shares of the published figures that were measured in the same way: first those of the phase's
-#: metric, and of several systems the best one first.
+#: (point, phase) -> shares of comparable published figures: the phase's own metric first, then the best system first.
 PublishedShares = Mapping[tuple[str, str], Sequence[PublishedShare]]
 
 

@@ -1,7 +1,7 @@
 """The axes of a sweep: which results share a figure, lines along one axis, scaling with workers, knees of ramps. Pure.
 
-Axes belong to the point: a phase without a use for one (a read phase for fsync) is drawn where its point is, or two
-points would share a place.
+Axes belong to points. A phase that ignores an axis (a read phase ignores fsync) is still drawn at its point's value:
+otherwise two points would be drawn at one place.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from iosweep.plan.model import SweepFacts
 from iosweep.tables.reader import Campaign, Value
 from iosweep.tools import parameters
 
-#: Share of the best figure that counts as nearly all of it.
+#: Share of the best figure that counts as nearly the best.
 MOST = 0.9
-#: Columns that count workers: twice as many could do twice as much.
+#: Columns that count workers: twice as many workers could do twice as much work.
 WORKERS = ("nodes", "threads_per_node")
 
 # which results share a figure
@@ -31,10 +31,12 @@ WORKERS = ("nodes", "threads_per_node")
 
 @dataclass(frozen=True)
 class Slice:
-    """Results of one sweep that can share a figure: of one kind (data or metadata), under the same conditions. x is the
-    horizontal axis; a second axis is the color of the lines, a third one makes panels, and each combination of further
-    ones is a slice of its own. suffix: tells it from the sweep's other slices; without: results with a figure whose
-    value on the horizontal axis is not known."""
+    """Results of a sweep that share a figure: the same kind (data or metadata) and the same conditions.
+
+    x: the horizontal axis; color: the axis that makes lines; facet: the axis that makes panels (each combination of
+    further axes has its own slice); suffix: distinguishes the slices of a sweep; without: results with a figure but
+    without a known value of x.
+    """
 
     sweep: str
     kind: str
@@ -47,13 +49,13 @@ class Slice:
     without: tuple[PointSummary, ...] = ()
 
     def line_of(self, result: PointSummary) -> tuple[Value | None, Value | None]:
-        """The values of color and panel, which tell the lines of a phase apart."""
+        """The values of color and facet, which identify a line within a phase."""
         color, facet = (result.parameters[axis] if axis else None for axis in (self.color, self.facet))
         return color, facet
 
 
 def slices(campaign: Campaign, results: Sequence[PointSummary]) -> Iterator[Slice]:
-    """All slices of a campaign, sweep by sweep."""
+    """Yield all slices of a campaign, sweep by sweep."""
     conditions = formats.conditions(results)
     points: dict[str, list[PointSummary]] = {}
     for result in merge_point_parameters(results):
@@ -76,14 +78,14 @@ def slices(campaign: Campaign, results: Sequence[PointSummary]) -> Iterator[Slic
 
 
 def axes_of(sweep: SweepFacts) -> set[str]:
-    """Columns of a sweep's axes."""
+    """The columns of a sweep's axes."""
     return {column for column, option in parameters().items() if option.name in sweep.axes}
 
 
 def _roles(
     results: Sequence[PointSummary], columns: set[str]
 ) -> Iterator[tuple[str, str | None, str | None, list[str]]]:
-    """(horizontal axis, color, panels, axes that are left)."""
+    """Assign axes to roles: (x, color, facet, axes that are left)."""
     known = parameters()
     varying = [axis for axis in known if axis in columns and len(distinct(results, axis)) > 1]
     alone = [axis for axis in varying if known[axis].role == "x_alone"]
@@ -97,7 +99,7 @@ def _roles(
 def split(
     results: Sequence[PointSummary], columns: Sequence[str]
 ) -> Iterator[tuple[dict[str, Value | None], tuple[PointSummary, ...]]]:
-    """Each combination of values that occurs, with its results; None is a value that is not known."""
+    """Yield each combination of values that occurs, with its results; None is an unknown value."""
     for combination in product(*(distinct_or_unknown(results, column) for column in columns)):
         fixed = dict(zip(columns, combination, strict=True))
         if chosen := tuple(r for r in results if all(r.parameters[c] == v for c, v in fixed.items())):
@@ -105,8 +107,8 @@ def split(
 
 
 def _suffix(own: Conditions, groups: Sequence[Conditions]) -> str:
-    """Tells these conditions from the sweep's others."""
-    own = own._replace(other_options=f"{crc32(str(own.other_options).encode()):x}")  # a name has to stay short
+    """Distinguish these conditions from the other conditions of the sweep."""
+    own = own._replace(other_options=f"{crc32(str(own.other_options).encode()):x}")  # file names stay short
     differing = [i for i in range(len(own)) if len({group[i] for group in groups}) > 1]
     return "".join(f".{Conditions._fields[i]}-{own[i]}".lower() for i in differing)
 
@@ -116,8 +118,8 @@ def _suffix(own: Conditions, groups: Sequence[Conditions]) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """A value of the axis with its point. share: of the best figure; interval: 95 % of that, None with too few
-    repetitions."""
+    """A value of the axis with its point. share: of the best figure; interval: 95 % interval of the share, None with
+    too few repetitions."""
 
     value: Value
     result: PointSummary
@@ -126,13 +128,13 @@ class Place:
 
     @property
     def alike(self) -> bool:
-        """Whether it cannot be told apart from the best one, with enough repetitions to try."""
+        """Whether there are enough repetitions, and they do not distinguish the point from the best."""
         return self.interval is not None and not self.interval.excludes(1.0)
 
 
 @dataclass(frozen=True)
 class Line:
-    """The points that differ from the best one in `column` alone, in the order of its values. at: the best one's."""
+    """The points that differ from the best point in `column` only, by ascending value. at: index of the best point."""
 
     column: str
     places: tuple[Place, ...]
@@ -153,12 +155,12 @@ class Line:
 
     @property
     def known(self) -> bool:
-        """Whether repetitions are enough to tell any of the points apart."""
+        """Whether there are enough repetitions to distinguish any of the points."""
         return any(place.interval for place in self.others)
 
     @property
     def run(self) -> tuple[int, int]:
-        """First and last place around the best one, of neighbors that cannot be told apart from it."""
+        """First and last index of the neighbors of the best point that cannot be distinguished from it."""
         first = last = self.at
         while first and self.places[first - 1].alike:
             first -= 1
@@ -168,14 +170,17 @@ class Line:
 
     @property
     def reaching(self) -> Place | None:
-        """The first place before `run` that has MOST of the best figure, else the last one before it."""
+        """The first place before `run` with at least MOST of the best figure, else the last place before it."""
         before = self.places[: self.run[0]]
         return next((place for place in before if place.share >= MOST), before[-1] if before else None)
 
 
 def lines_through(best: PointSummary, results: Sequence[PointSummary], rivals: Rivals) -> list[Line]:
-    """The lines through a point, one for each axis that varies along it: axes of load (role `x`) first, then those that
-    matter most. results: of one phase, with the parameters that other phases of their points have."""
+    """Lines through a point, one for each axis that varies: axes of load (role `x`) first, then the axes with the
+    largest effect.
+
+    results: of one phase, from merge_point_parameters.
+    """
     lines = []
     for column, option in parameters().items():
         if option.role != "condition" and len(distinct(results, column)) > 1 and best.parameters[column] is not None:
@@ -190,7 +195,7 @@ def lines_through(best: PointSummary, results: Sequence[PointSummary], rivals: R
 
 
 def points_along(column: str, best: PointSummary, results: Sequence[PointSummary]) -> list[tuple[Value, PointSummary]]:
-    """The results that differ from one in a column alone, itself among them, in the order of its values."""
+    """Points that differ from `best` in one column only, and `best` itself, by ascending value."""
     found: dict[Value, PointSummary] = {}
     for result in [best, *results]:
         value = result.parameters[column]
@@ -204,9 +209,9 @@ def points_along(column: str, best: PointSummary, results: Sequence[PointSummary
 
 @dataclass(frozen=True)
 class Step:
-    """A count beside the smallest one. speedup: its rate as a multiple of the smallest count's; linear: that of linear
-    growth; interval: 95 % of the speedup, None with too few repetitions; strangers: nodes of the smallest count that
-    this one did not have."""
+    """A count above the smallest. speedup: its rate divided by the rate of the smallest count; linear: the speedup of
+    linear growth; interval: 95 % interval of the speedup, None with too few repetitions; strangers: nodes of the
+    smallest count that did not take part here."""
 
     result: PointSummary
     count: int
@@ -217,18 +222,18 @@ class Step:
 
     @property
     def efficiency(self) -> float:
-        """Share of linear growth."""
+        """Speedup as a share of linear growth."""
         return self.speedup / self.linear
 
     @property
     def range(self) -> tuple[float, float] | None:
-        """The 95 % interval of the efficiency."""
+        """95 % interval of the efficiency."""
         return (self.interval.low / self.linear, self.interval.high / self.linear) if self.interval else None
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """Points that differ in nodes or threads alone, from the smallest count (`base`) upward."""
+    """Points that differ in nodes or threads only, from the smallest count (`base`) upward."""
 
     column: str
     base: PointSummary
@@ -237,13 +242,13 @@ class Scaling:
 
     @property
     def same_nodes(self) -> bool:
-        """Whether the nodes of the smallest count took part in all others."""
+        """Whether the nodes of the smallest count took part in all other counts."""
         return not any(step.strangers for step in self.steps)
 
 
 def scale(column: str, line: Sequence[tuple[int, PointSummary]], rivals: Rivals) -> Scaling | None:
-    """The scaling of points in ascending order of the column; None with fewer than two, or where the smallest count has
-    a rate of zero."""
+    """The scaling of points in ascending order of the column; None with fewer than two points, or if the first rate is
+    zero."""
     if len(line) < 2 or line[0][0] < 1:
         return None
     smallest, base = line[0]
@@ -264,7 +269,7 @@ def scale(column: str, line: Sequence[tuple[int, PointSummary]], rivals: Rivals)
 
 
 def strangers(result: PointSummary, other: PointSummary) -> set[str]:
-    """Its nodes that another result did not have."""
+    """Nodes of a result that another result did not have."""
     return set(result.hosts) - set(other.hosts)
 
 
@@ -275,8 +280,8 @@ def strangers(result: PointSummary, other: PointSummary) -> set[str]:
 class Bend:
     """A climb along an axis with its knee.
 
-    values: of the climbed points, ascending; top: the last step that gained something, None where the climb has not
-    ended by its rule; whole: whether the highest value has a figure.
+    values: of the climbed points, ascending; top: the last step that gained something, None if the climb has not ended
+    by its rule; whole: whether the highest value has a figure.
     """
 
     column: str
@@ -287,14 +292,13 @@ class Bend:
 
     @property
     def shown(self) -> bool:
-        """Whether there is a knee beyond doubt, on an axis that need not climb to one: its whole interval is after the
-        first and before the last value."""
+        """Whether the knee is certain: its interval lies between the first and the last value of the axis."""
         low, high = self.knee.low, self.knee.high
         return low is not None and high is not None and low > 0 and high < len(self.values) - 1
 
     @property
     def range(self) -> str:
-        """`16`, or with the interval `16 to 32`."""
+        """`16`, or `16 to 32` with an interval."""
         if self.knee.low is None or self.knee.high is None:
             return str(self.values[self.knee.step])
         low, high = self.values[self.knee.low], self.values[self.knee.high]
@@ -309,7 +313,7 @@ class Bend:
 
     @property
     def _doubt(self) -> str:
-        """Why the peak may be elsewhere; "" where nothing says so."""
+        """Why the peak may be elsewhere; "" without a doubt."""
         if self.top is None and self.whole:
             return "the axis ends before a plateau is certain, so the peak may be beyond it"
         if self.top is None:
@@ -328,7 +332,7 @@ class Bend:
 
 
 def find_knee(column: str, line: Iterable[PointSummary]) -> Bend | None:
-    """The knee of a phase over points that differ in this column alone; None with fewer than two figures."""
+    """The knee of a phase over points that differ in one column only; None with fewer than two figures."""
     climb = sorted(((result.count(column) or 1, result) for result in line), key=lambda one: one[0])
     members = [(value, result) for value, result in climb if result.headline]
     figures = [result.values(result.metric) for _, result in members]

@@ -1,8 +1,8 @@
-"""How the figures of two campaigns differ, how sure that is, what else changed, and how that is said. Pure.
+"""The differences between two campaigns: how large, how certain, what else changed, and how to say it. Pure.
 
-A difference is about one result that both campaigns have, or about a group of results: a whole phase, or the results of
-a phase that share a value of a parameter. All differences of a comparison are tested together (Holm): where nothing
-differs, at most one comparison in twenty reports a difference. The noise is that within the campaigns.
+A difference is about a single result that both campaigns have, or about a group: a whole phase, or the results of a
+phase with the same value of a parameter. All differences are tested together (Holm): if nothing differs, at most one
+comparison in twenty reports a difference. The noise is measured within the campaigns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from iosweep.text import human_count, percent_change, shortened
 from iosweep.tools import parameters, phases
 from iosweep.units import human_size
 
-#: Better and worse: certain, and at least as large as matters. Same: certainly smaller than that.
+#: Better and worse: certain, and large enough to matter. Same: certainly too small to matter.
 Verdict = Literal["worse", "better", "undecided", "same"]
 SYMBOLS: Mapping[Verdict, str] = {"worse": "▼", "better": "▲", "undecided": "?", "same": "="}
 LEGEND = (
@@ -50,8 +50,8 @@ class Pair:
 
 @dataclass(frozen=True)
 class Absent:
-    """A result that is not compared. side: 0 for the first campaign, 1 for the other; why: "" if only that side has
-    the result, else the reason."""
+    """A result that is not compared. side: campaign of the result (0: first, 1: other); why: its figure cannot be
+    compared, "" if the other campaign does not have the result."""
 
     side: int
     result: PointSummary
@@ -59,8 +59,8 @@ class Absent:
 
 
 def match(a: Sequence[PointSummary], b: Sequence[PointSummary]) -> tuple[list[Pair], list[Absent]]:
-    """Pair the results of two campaigns by the ids of their points, which hold everything that determines a
-    measurement. Results without a figure are paired, too."""
+    """Pair the results of two campaigns by the ids of their points, which identify everything that determines a
+    measurement. Results without a figure are paired too."""
     keyed = [{(result.point, result.phase): result for result in side} for side in (a, b)]
     pairs = [Pair(result, keyed[1][key]) for key, result in keyed[0].items() if key in keyed[1]]
     absent = [
@@ -82,9 +82,8 @@ Kind = tuple[Conditions, str]
 class Difference:
     """The difference of one pair, or of several pairs of a phase.
 
-    where: values of parameters that several pairs share beside the phase. change: of the other campaign's figures from
-    the first one's; None where nothing says how they scatter, and `why` says it. p: adjusted to all differences of the
-    comparison.
+    where: parameter values that the pairs of a group share; change: from the first campaign to the other, None if
+    nothing tells how the figures scatter (`why` says so); p: adjusted for all differences of the comparison.
     """
 
     phase: str
@@ -106,16 +105,16 @@ class Difference:
 
     @property
     def suspect(self) -> bool:
-        """Whether figures of it are in doubt."""
+        """Whether any figure is in doubt."""
         return any(one.verdict != "valid" for pair in self.pairs for one in (pair.a, pair.b))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The other campaign's figures against the first one's.
+    """The other campaign compared with the first.
 
-    column: of the figures; "" for the headline of each phase. singles: of each pair that has a figure on both sides;
-    groups: of several pairs.
+    column: the compared figure, "" for the headline of each phase; singles: one difference for each pair with figures
+    on both sides; groups: differences of several pairs.
     """
 
     column: str
@@ -137,7 +136,7 @@ class Comparison:
         return [one for one in self.singles if one.verdict == "undecided"]
 
     def count(self, verdict: Verdict) -> int:
-        """The number of pairs with this verdict."""
+        """Number of pairs with this verdict."""
         return sum(one.verdict == verdict for one in self.singles)
 
 
@@ -163,7 +162,7 @@ def compare(
 
 
 def _noises(results: Sequence[PointSummary], column: str) -> dict[int, Noise | None]:
-    """Identity of a result -> how its phase scatters in its campaign."""
+    """id() of a result -> the noise of its phase in its campaign."""
     measured = [result for result in results if (column or result.metric) in result.metrics]
     samples = [result.sample(column or result.metric) for result in measured]
     return {id(result): noise for result, noise in zip(measured, agreement.noises(samples), strict=True)}
@@ -190,8 +189,8 @@ def _single(pair: Pair, column: str, noises: Mapping[int, Noise | None]) -> Diff
 
 
 def _groups(singles: Sequence[Difference], column: str) -> Iterator[Difference]:
-    """All pairs of a phase under the same conditions, and those of each value of a parameter that varies among them. Of
-    groups with the same pairs the widest."""
+    """Yield all pairs of a phase under the same conditions, then the pairs of each value of each parameter that varies.
+    A group with the same pairs as an earlier group is skipped."""
     kinds: dict[Kind, list[Difference]] = {}
     for one in singles:
         if one.change:
@@ -219,7 +218,7 @@ def _slices(singles: Sequence[Difference]) -> Iterator[tuple[dict[str, Value], l
 
 
 def _judged(differences: Sequence[Difference], column: str, at_least: float) -> list[Difference]:
-    """The differences with their verdicts."""
+    """Give the differences their verdicts."""
     adjusted = iter(statistics.holm(one.change.p for one in differences if one.change))
     return [_verdict(replace(one, p=next(adjusted)), column, at_least) if one.change else one for one in differences]
 
@@ -237,8 +236,8 @@ def lower_is_better(column: str) -> bool:
 
 
 def most_elsewhere(differences: Iterable[Difference]) -> float | None:
-    """The largest change, as a share, that any of these may have, with 95 % confidence in all of them together; None
-    without any, or where one has no interval."""
+    """The largest change, as a share, that any of these differences may have (simultaneous 95 % confidence); None
+    without differences, or if any has no interval."""
     own = list(differences)
     if not own or any(one.change is None for one in own):
         return None
@@ -247,14 +246,14 @@ def most_elsewhere(differences: Iterable[Difference]) -> float | None:
 
 
 def explained(found: Comparison) -> list[Difference]:
-    """The certain differences that are worth a sentence, the clearest first: whole phases, values of a parameter or
-    single points, whichever explain the figures best. Each pair is in one of them."""
+    """The certain differences to report, clearest first. Whole phases, parameter values and single points compete to
+    explain the figures; each pair is in one difference only."""
     changed = [one for one in found.differences if one.verdict in ("worse", "better")]
     errors = {id(one.pairs[0]): one.change.error for one in found.singles if one.change}
 
     def weight(one: Difference) -> tuple[float, int]:
         assert one.change is not None
-        # as if pairs were disturbed one by one: few rounds may look quiet by luck
+        # as if the pairs' errors were independent: a few rounds may look quiet by luck
         error = math.hypot(*(errors[id(pair)] for pair in one.pairs)) / len(one.pairs)
         return (abs(one.change.log) / error if error else math.inf, len(one.pairs))
 
@@ -273,7 +272,7 @@ def explained(found: Comparison) -> list[Difference]:
 
 @dataclass(frozen=True)
 class Side:
-    """A campaign with its results. name: tells it from the others of a comparison."""
+    """A campaign with its results. name: distinguishes it from the other campaigns of a comparison."""
 
     name: str
     path: Path
@@ -283,7 +282,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Versus:
-    """The other campaign `b` against the first one `a`."""
+    """The other campaign `b` compared with the first campaign `a`."""
 
     a: Side
     b: Side
@@ -296,13 +295,15 @@ class Versus:
 
 
 def versus(a: Side, b: Side, column: str = "", at_least: float = AT_LEAST) -> Versus:
-    """Compare two campaigns, as `compare`."""
+    """Compare two campaigns (see `compare`)."""
     return Versus(a, b, compare(a.results, b.results, column, at_least), tuple(changes(a.campaign, b.campaign)))
 
 
 def names(named: Sequence[tuple[str, Campaign]]) -> list[str]:
-    """Names that tell campaigns apart: their own, with the target, with the directory of results, or with numbers.
-    named: (name of the directory of results, campaign)."""
+    """Names that distinguish campaigns: the campaign's name, with its target, with its directory, or with a number.
+
+    named: (name of the directory of results, campaign).
+    """
     for forms in (
         [campaign.about.campaign for _, campaign in named],
         [f"{campaign.about.campaign} on {campaign.about.target.directory}" for _, campaign in named],
@@ -328,7 +329,7 @@ def sentence(found: Comparison) -> str:
 
 
 def _effect(one: Difference) -> str:
-    """`: 6.1 % lower (4.0 to 8.2)`, of several `... in the mean of 8 results`."""
+    """`: 6.1 % lower (4.0 to 8.2)`; for several pairs `... in the mean of 8 results`."""
     assert one.change is not None
     more = one.change.share > 0
     low, high = one.change.within()
@@ -339,7 +340,7 @@ def _effect(one: Difference) -> str:
 
 
 def _rest(found: Comparison, changed: Sequence[Difference]) -> str:
-    """The results that no difference of the sentence is about."""
+    """A clause on the results that the rest of the sentence does not cover."""
     covered = {id(pair) for one in changed for pair in one.pairs}
     others = [one for one in found.singles if id(one.pairs[0]) not in covered]
     if not others:
@@ -351,20 +352,20 @@ def _rest(found: Comparison, changed: Sequence[Difference]) -> str:
     none = f"no {'other ' if changed else ''}difference of {least} or more"
     of = f"{'the other ' if changed else ''}{human_count(len(others), 'result')}"
     are = "is" if undecided == 1 else "are"
-    if undecided == len(others):  # they may differ by much, as the table shows
+    if undecided == len(others):  # large differences are possible, as the table shows
         return f"{none} can be shown: {f'all {of}' if undecided > 1 else f'{undecided:,} of {of}'} {are} undecided"
     return f"{none} was found" + (f", but {undecided:,} of {of} {are} undecided" if undecided else "")
 
 
 def subject(found: Comparison, one: Difference) -> str:
-    """What a difference is about: `random reads at 4 KiB, 8 threads per node`, `create rate`."""
+    """The subject of a difference: `random reads at 4 KiB, 8 threads per node`, `create rate`."""
     name, values = _name(found, one), parameters_of(found, one)
     place = ", ".join(formats.named(column, value) for column, value in values.items())
     return f"{name} at {place}" if place else name
 
 
 def brief(found: Comparison, one: Difference) -> str:
-    """The same for a row of a table: `random reads, 8 threads, 4 KiB, QD 16`."""
+    """The subject for a row of a table: `random reads, 8 threads, 4 KiB, QD 16`."""
     if not one.single:
         return subject(found, one)
     tool = one.pairs[0].a.tool
@@ -393,7 +394,7 @@ def _figure(column: str) -> str:
 
 
 def parameters_of(found: Comparison, one: Difference) -> dict[str, Value]:
-    """The parameters that tell a difference from the others of its phase: column -> value."""
+    """Parameters that distinguish a difference from the others of its phase: column -> value."""
     if not one.single:
         return dict(one.where)
     alike = [other.pairs[0].a for other in found.singles if other.kind == one.kind]
@@ -402,7 +403,7 @@ def parameters_of(found: Comparison, one: Difference) -> dict[str, Value]:
 
 
 def interval(one: Difference) -> str:
-    """`−6.1 % (−8.2 to −4.0)`, or why there is none."""
+    """`−6.1 % (−8.2 to −4.0)`, or why there is no interval."""
     if one.change is None:
         return one.why
     low, high = one.change.within()
@@ -410,7 +411,8 @@ def interval(one: Difference) -> str:
 
 
 def figures(one: Difference, column: str) -> tuple[str, str]:
-    """The figures of both campaigns, for one result: geometric means of the repetitions, as the change is of these."""
+    """The figures of both campaigns for a single result: geometric means of the repetitions, because the change is
+    their ratio."""
     if not one.single:
         return "", ""
     pair = one.pairs[0]
@@ -421,7 +423,7 @@ def figures(one: Difference, column: str) -> tuple[str, str]:
 
 
 def counted(found: Comparison) -> list[tuple[Verdict, int, str]]:
-    """(verdict, number of results, what a number of them is called)."""
+    """(verdict, number of results, label of the number)."""
     called: dict[Verdict, str] = {
         "worse": "worse",
         "better": "better",
@@ -432,7 +434,7 @@ def counted(found: Comparison) -> list[tuple[Verdict, int, str]]:
 
 
 def notes(one: Versus) -> Iterator[str]:
-    """What a reader has to know of a comparison, a sentence each."""
+    """Sentences that a reader needs to interpret a comparison."""
     found = one.found
     yield from absences(found, one.names)
     tested = sum(own.change is not None for own in found.differences)
@@ -452,7 +454,7 @@ def notes(one: Versus) -> Iterator[str]:
 
 
 def absences(found: Comparison, names: tuple[str, str]) -> Iterator[str]:
-    """The results that are not compared: a sentence for each reason."""
+    """A sentence for each reason why results are not compared."""
     for side, why in dict.fromkeys((one.side, one.why) for one in found.absent):
         own = [one.result for one in found.absent if (one.side, one.why) == (side, why)]
         verb, points = ("is" if len(own) == 1 else "are"), len({result.point for result in own})
@@ -473,7 +475,7 @@ def _signed(share: float) -> str:
 
 # what else changed
 
-#: Characters of a value.
+#: Most characters of a value.
 _MOST = 120
 NOT_KNOWN = "not recorded"
 
@@ -489,7 +491,7 @@ class Changed:
 
 
 def changes(a: Campaign, b: Campaign) -> list[Changed]:
-    """All facts that differ, those first that explain a figure best."""
+    """All facts that differ; topics that explain a figure best come first."""
     found = []
     for topic, read in _TOPICS.items():
         facts, others = read(a), read(b)
@@ -559,7 +561,7 @@ def _target(campaign: Campaign) -> dict[str, str]:
 
 
 def _options(node: Node) -> str:
-    """The options of a line of /proc/self/mountinfo: those of the mount and those of the file system."""
+    """Mount options in a line of /proc/self/mountinfo: of the mount, then of the file system."""
     before, _, after = (node.mount or "").partition(" - ")
     own, of_type = before.split(), after.split()
     texts = [*(own[5].split(",") if len(own) > 5 else []), *(of_type[2].split(",") if len(of_type) > 2 else [])]
@@ -567,7 +569,7 @@ def _options(node: Node) -> str:
 
 
 def _configuration(campaign: Campaign) -> dict[str, str]:
-    """Key, dotted -> value, of all files of the configuration. A file that is no YAML is compared as a whole."""
+    """Dotted key -> value, for all files of the configuration. A file that is not YAML is compared as a whole."""
     found: dict[str, str] = {}
     for file in campaign.about.configuration:
         try:
@@ -578,7 +580,7 @@ def _configuration(campaign: Campaign) -> dict[str, str]:
 
 
 def _values(value: object, key: str) -> dict[str, str]:
-    """Sweeps and the like are named by their names, not by their numbers: another order is no other configuration."""
+    """Entries of lists are identified by name, not by number, so that another order is not a difference."""
     if isinstance(value, dict) and value:
         parts = [_values(below, f"{key}.{name}" if key else str(name)) for name, below in value.items()]
         return {name: text for part in parts for name, text in part.items()}
@@ -600,13 +602,13 @@ def _text(value: object) -> str:
 
 
 def _several(texts: Iterable[str | None]) -> str:
-    """Distinct values, natural order: of many the first, and how many others there are."""
+    """Distinct values in natural order: the first three, and the number of others."""
     found: Sequence[str] = sorted({text for text in texts if text}, key=formats.natural)
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     return "; ".join(found[:3]) + more
 
 
-#: Topic -> what of a campaign belongs to it.
+#: Topic -> reads its facts from a campaign.
 _TOPICS: dict[str, Callable[[Campaign], dict[str, str]]] = {
     "target": _target,
     "tools": _tools,

@@ -1,6 +1,6 @@
-"""What limits a figure: verdicts and their reasons, unlike nodes and builds, missing repetitions. Pure.
+"""Limits of a figure: verdicts and their reasons, different nodes and builds, missing repetitions. Pure.
 
-judge/findings.py ranks reasons, causes first, and counts those that differ in numbers alone as one.
+judge/findings.py ranks reasons, causes first, and counts reasons that differ only in numbers as the same.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from iosweep.judge.agreement import COUNTED
 from iosweep.judge.findings import REASONS, bare, cause, ranked
 from iosweep.text import human_count
 
-#: Causes, without numbers, that all repetitions of a campaign share: they are told once.
+#: Causes, without numbers, that all repetitions of a campaign share. The report states these once.
 Shared = frozenset[str]
 NOTHING: Shared = frozenset()
 
@@ -32,13 +32,13 @@ VERDICT_SYMBOLS = {"valid": "●", "suspect": "○", "invalid": "✕", "missing"
 
 
 def tell(groups: Iterable[Sequence[str]], most: int = 3) -> str:
-    """The reasons of some results or repetitions, causes first, with the number of those that give each:
-    `2 × fio is not installed; 1 × too short`. A single reason has no count."""
+    """Join the reasons of results or repetitions, causes first, with the number that give each: `2 × fio is not
+    installed; 1 × too short`. A single reason has no number."""
     return join(rank(groups), most)
 
 
 def rank(groups: Iterable[Sequence[str]]) -> list[tuple[str, int]]:
-    """The same reasons, with the number of results or repetitions that give each."""
+    """Rank the reasons, with the number of results or repetitions that give each."""
     return ranked([reason or "no reason given" for reason in group or [""]] for group in groups)
 
 
@@ -52,12 +52,12 @@ def join(reasons: Sequence[tuple[str, int]], most: int = 3) -> str:
 
 
 def reasons(results: Iterable[PointSummary], most: int = 3) -> str:
-    """The reasons of some results."""
+    """Join the reasons of results."""
     return tell((result.reasons for result in results), most)
 
 
 def shared(results: Iterable[PointSummary]) -> Shared:
-    """The reasons of all repetitions with a figure, where there are several points and none is valid."""
+    """Reasons that all repetitions with a figure have, if there are several points and no repetition is valid."""
     rows = [row for result in results for row in result.rows if row.verdict in COUNTED]
     if any(row.verdict == "valid" for row in rows) or len({row.point for row in rows}) < 2:
         return NOTHING
@@ -67,13 +67,13 @@ def shared(results: Iterable[PointSummary]) -> Shared:
 
 
 def drop_shared(groups: Iterable[Sequence[str]], known: Shared) -> list[list[str]]:
-    """The groups that have reasons beside the shared ones, with these."""
+    """Remove shared reasons from each group, and groups that are then empty."""
     others = ([reason for reason in group if bare(cause(reason)) not in known] for group in groups)
     return [group for group in others if group]
 
 
 def explain(repetitions: Iterable[Repetitions], outcome: str, known: Shared = NOTHING) -> str:
-    """The reasons of the repetitions with an outcome, causes first; of suspect ones, the shared reasons first."""
+    """Join the reasons of the repetitions with an outcome, causes first; of suspect ones, shared reasons first."""
     own = [one for one in repetitions if one.outcome == outcome]
     groups = [REASONS.join(one.reasons).split(REASONS) for one in own for _ in range(one.count)]
     if outcome != "suspect" or not known:
@@ -88,7 +88,7 @@ def explain(repetitions: Iterable[Repetitions], outcome: str, known: Shared = NO
 
 
 def unlike_hosts(results: Iterable[PointSummary]) -> Iterator[tuple[bool, str]]:
-    """Sentences about means over repetitions on different nodes; True where the nodes took turns."""
+    """Sentences about means over repetitions on different nodes; True if the nodes took turns."""
     mixed = [result for result in results if result.host_sets > 1]
     for in_turn in (False, True):
         if own := [result for result in mixed if result.in_turn == in_turn]:
@@ -102,7 +102,7 @@ def unlike_hosts(results: Iterable[PointSummary]) -> Iterator[tuple[bool, str]]:
 
 
 def unlike_builds(results: Sequence[PointSummary]) -> Iterator[str]:
-    """Sentences about results of several builds of a tool."""
+    """Sentences about tools whose results come from several builds."""
     for name in several_builds(results):
         own = [result for result in results if result.tool == name]
         counts = Counter(build for result in own for build in result.builds)
@@ -116,7 +116,7 @@ def unlike_builds(results: Sequence[PointSummary]) -> Iterator[str]:
 
 
 def several_builds(results: Iterable[PointSummary]) -> list[str]:
-    """Tools whose results are of several builds."""
+    """Tools whose results come from several builds."""
     found: dict[str, set[str]] = {}
     for result in results:
         found.setdefault(result.tool, set()).update(result.builds)
@@ -124,12 +124,12 @@ def several_builds(results: Iterable[PointSummary]) -> list[str]:
 
 
 def name_builds(result: PointSummary) -> str:
-    """`build 3fa9c1d2e0ab`; "" where it is not known."""
+    """`build 3fa9c1d2e0ab`; "" if unknown."""
     return " and ".join(f"build {name}" for name in result.builds)
 
 
 def describe_hosts(result: PointSummary) -> str:
-    """The different nodes of the repetitions: `2 nodes`, `nodes in turn`; "" where all ran on the same."""
+    """`2 nodes`, `nodes in turn`; "" if all repetitions ran on the same nodes."""
     if result.host_sets < 2:
         return ""
     if result.in_turn:
@@ -138,13 +138,13 @@ def describe_hosts(result: PointSummary) -> str:
 
 
 def measured(counts: Mapping[str, int]) -> str:
-    """How much of a campaign is measured: `29 of 89 repetitions measured`."""
+    """Progress of a campaign: `29 of 89 repetitions measured`."""
     planned = sum(counts.values()) - counts["unneeded"]
     return f"{planned - counts['missing'] - counts['left']:,} of {human_count(planned, 'repetition')} measured"
 
 
 def incomplete(result: PointSummary) -> str:
-    """How many of its repetitions a figure has, where not all: `2 of 3 repetitions, 1 invalid`; "" where all count."""
+    """`2 of 3 repetitions, 1 invalid`; "" if all repetitions count."""
     planned, invalid = result.measured + result.lacking, result.invalid
     if not (result.lacking or invalid):
         return ""

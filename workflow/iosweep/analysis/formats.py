@@ -1,4 +1,4 @@
-"""How figures, and names of tools, phases and parameters, are written on page, figures and terminal. Pure."""
+"""Formats figures and the names of tools, phases and parameters for page, figures and terminal. Pure."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from iosweep.tools import parameters, phases, tools
 
 # figures
 
-#: An interval whose ends differ by this factor says nothing: of two repetitions that scatter, 0.005 to 228,000 %.
+#: An interval is useless if its ends differ by this factor (two scattered repetitions: 0.005 to 228,000 %).
 _USELESS = 100.0
-#: Begins the reason of the check `precise`, too (judge/agreement.py).
+#: The reason of the check `precise` begins with this, too (judge/agreement.py).
 NOT_REPEATABLE = "not repeatable: "
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit to show a figure in. size: in the column's SI base unit; least: the smallest figure, in this unit, that is
-    shown in it."""
+    """A display unit. size: in the column's SI base unit; least: the smallest figure shown in it, in this unit."""
 
     name: str
     size: float
@@ -42,13 +41,13 @@ LATENCY = (Unit("ns", 1e-9), Unit("µs", 1e-6), Unit("ms", 1e-3), Unit("s", 1))
 
 
 def pick(units: Sequence[Unit], largest: float) -> Unit:
-    """The unit in which a figure of this size (SI base unit) reads best."""
+    """Choose the unit in which a figure (SI base unit) reads best."""
     fitting = [unit for unit in units if abs(largest) >= unit.size * unit.least]
     return fitting[-1] if fitting else units[0]
 
 
 def units_of(column: str, kind: str) -> tuple[Unit, ...]:
-    """The units that a figure column of a data or metadata phase is shown in."""
+    """The display units of a figure column of a data or metadata phase."""
     if "bandwidth" in column:
         return THROUGHPUT
     if "latency" in column:
@@ -57,7 +56,7 @@ def units_of(column: str, kind: str) -> tuple[Unit, ...]:
 
 
 def number(value: float) -> str:
-    """At least three significant digits, thousands set apart: 12,345 or 1.23 or 0.00123."""
+    """At least three significant digits, with thousands separators: 12,345 or 1.23 or 0.00123."""
     size = abs(value)
     if size >= 99.95:
         return f"{value:,.0f}"
@@ -67,13 +66,13 @@ def number(value: float) -> str:
 
 
 def quantity(value: float, units: Sequence[Unit]) -> str:
-    """A figure in SI base units with the unit that suits it: `1.25 GiB/s`."""
+    """A figure in SI base units with a suitable unit: `1.25 GiB/s`."""
     unit = pick(units, value)
     return f"{number(value / unit.size)} {unit.name}"
 
 
 def size(value: float) -> str:
-    """Bytes in the largest unit in which six digits are exact: `64 KiB`, `1.5 GiB`, `3,901 B`."""
+    """Bytes in the largest unit that needs at most six digits: `64 KiB`, `1.5 GiB`, `3,901 B`."""
     for unit in SIZE[:0:-1]:
         text = f"{value / unit.size:.6g}"
         if value >= unit.size and float(text) * unit.size == value:
@@ -82,7 +81,7 @@ def size(value: float) -> str:
 
 
 def spread(metric: Metric, units: Sequence[Unit], interval: bool = True) -> str:
-    """How far the repetitions agree: `± 2.1 % (95 % CI, n = 3)`, or their range where an interval says nothing."""
+    """`± 2.1 % (95 % CI, n = 3)`, or the range of the repetitions if the interval is useless."""
     if metric.n == 1:
         return single(metric, units)
     if interval and metric.repeatable and metric.ci95_share is not None:
@@ -105,7 +104,7 @@ def span_of(metric: Metric, units: Sequence[Unit]) -> str:
 
 
 def percent(share: float, ends: tuple[float, float] | None = None) -> str:
-    """`92 %`, `92 % (89 to 95 %)`; without the interval where all three are the same, or where it says nothing."""
+    """`92 %`, `92 % (89 to 95 %)`; without the interval if all three numbers are the same, or if it is useless."""
     text = _hundredths(share)
     if ends is None:
         return f"{text} %"
@@ -127,7 +126,7 @@ def times(ratio: float) -> str:
 
 
 def y_title(quantity: str, unit: str, log: bool) -> str:
-    """Title of a vertical axis. IOPS is its own unit."""
+    """Title of a vertical axis. IOPS is both quantity and unit."""
     return unit if quantity == "IOPS" else f"{quantity} ({unit}{', logarithmic' if log else ''})"
 
 
@@ -140,7 +139,7 @@ def listing(texts: Sequence[str]) -> str:
 
 
 def span(moments: Iterable[datetime]) -> str:
-    """When it was measured, in UTC."""
+    """`2025-06-02 09:41 to 10:12 UTC`."""
     ordered = sorted(moments)
     if not ordered:
         return ""
@@ -164,7 +163,7 @@ def origin(campaign: Campaign) -> str:
 
 
 def parameter(column: str, value: Value | None) -> str:
-    """A parameter's value alone, for a legend or a cell."""
+    """Value of a parameter without its name, for a legend or a cell."""
     option = parameters()[column]
     if value is None:
         return "–"
@@ -180,7 +179,7 @@ def parameter(column: str, value: Value | None) -> str:
 
 
 def named(column: str, value: Value | None) -> str:
-    """A parameter's value with its name: `8 threads per node`, `64 KiB`, `queue depth 16`."""
+    """Value of a parameter with its name: `8 threads per node`, `64 KiB`, `queue depth 16`."""
     if column == "other_options":
         return str(value or "")
     option, text = parameters()[column], parameter(column, value)
@@ -194,7 +193,7 @@ def named(column: str, value: Value | None) -> str:
 
 
 def brief_value(column: str, value: Value, tool: str) -> str:
-    """A parameter's value as storage engineers say it: `8 ranks`, `QD 16`; "" for one that they do not name."""
+    """Value of a parameter in storage jargon: `8 ranks`, `QD 16`; "" for a parameter without a short form."""
     if column == "threads_per_node" and isinstance(value, int):
         return human_count(value, "rank" if is_mpi(tool) else "thread")
     option = parameters()[column]
@@ -206,8 +205,8 @@ def brief_value(column: str, value: Value, tool: str) -> str:
 
 
 def brief(result: PointSummary, one: bool = False) -> str:
-    """Where a figure was measured: `2 nodes × 8 threads, 1 MiB, QD 4`. It names whatever the best of several may differ
-    in: `4 ranks, 1 MiB, shared file, MPI-IO`. one: with a single node, too."""
+    """Where a figure was measured: `2 nodes × 8 threads, 1 MiB, QD 4`, or `4 ranks, 1 MiB, shared file, MPI-IO`. It
+    names every parameter in which the best of several points may differ. one: name a single node too."""
     own, parts = result.parameters, []
     if (threads := result.count("threads_per_node")) is not None:
         parts.append(brief_value("threads_per_node", threads, result.tool))
@@ -221,7 +220,7 @@ def brief(result: PointSummary, one: bool = False) -> str:
 
 
 def applies(column: str, values: Mapping[str, Value | None]) -> bool:
-    """Whether a parameter that has a value also has an effect: only MPI-IO knows collective calls."""
+    """Whether a parameter has an effect: for example, collective calls exist only with MPI-IO."""
     needed = parameters()[column].only_with
     return needed is None or values[needed[0]] == needed[1]
 
@@ -246,7 +245,7 @@ def phase(name: str) -> str:
 
 
 def phase_list(names: Iterable[str]) -> str:
-    """Titles of phases as the beginning of a sentence."""
+    """Titles of phases for the beginning of a sentence."""
     return ", ".join(map(phase, names)).capitalize()
 
 
@@ -256,7 +255,7 @@ def tool(name: str) -> str:
 
 
 def is_mpi(name: str) -> bool:
-    """Whether the threads of a tool are MPI ranks, and are called so in few words."""
+    """Whether the threads of a tool are MPI ranks."""
     return name in tools() and tools()[name].mpi
 
 
@@ -266,7 +265,7 @@ def program(name: str, printed: str) -> str:
 
 
 def version(name: str, printed: str) -> str:
-    """The version alone; some tools print their name with it, as in `fio-3.33`."""
+    """The version alone; some tools print their name before it (`fio-3.33`)."""
     return printed.removeprefix(f"{name}-")
 
 
@@ -274,12 +273,12 @@ def version(name: str, printed: str) -> str:
 
 
 def conditions(results: Sequence[PointSummary]) -> dict[str, Conditions]:
-    """Point -> its conditions. They belong to the point: a phase that does not write has no write mode of its own."""
+    """Point -> its conditions. They belong to the point: a phase that does not write has no write mode."""
     return {r.point: headline_groups.conditions(r.tool, r.parameters) for r in merge_point_parameters(results)}
 
 
 def home_conditions(condition: Conditions, known: Iterable[Conditions]) -> Conditions:
-    """The conditions that a figure is shown under: reads stand beside writes where these were made in one way."""
+    """Conditions under which a figure is shown: reads stand beside writes if all writes have the same conditions."""
     more = [
         other
         for other in known
@@ -291,8 +290,8 @@ def home_conditions(condition: Conditions, known: Iterable[Conditions]) -> Condi
 def describe(condition: Conditions, kind: str, drawn: Iterable[str] = ()) -> str:
     """Conditions as text: `fio, O_DIRECT, overwrite, random data`.
 
-    drawn: phases that they stand above. Above reads alone nothing is said of writes; above both it is
-    `fio, O_DIRECT; writes: overwrite, random data`.
+    drawn: phases that the text stands above. Above reads alone, it omits conditions of writes; above both it is `fio,
+    O_DIRECT; writes: overwrite, random data`.
     """
     applying = {headline_groups.of_phase(condition, phase) for phase in drawn} or {condition}
     least, *more = sorted((_words(own) for own in applying), key=len)

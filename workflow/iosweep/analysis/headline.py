@@ -1,7 +1,7 @@
-"""The best point of a phase: what chose it, what confirms it, and what it cannot be told apart from. Pure.
+"""The best point of a phase: how it was chosen and confirmed, and which points cannot be distinguished from it. Pure.
 
-The runner chooses with the same functions (judge/best.py), and measures the best points once more: these fresh
-repetitions had no part in the choice, so a headline is made of them alone.
+The runner chooses with the same functions (judge/best.py) and measures the best points again. Only these fresh
+repetitions make the headline, because they had no part in the choice.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ from iosweep.plan.headline_groups import load
 from iosweep.tables.reader import Row
 from iosweep.text import human_count, some
 
-#: Points that are named.
+#: Most points that are named.
 _NAMED = 3
 
 
 @dataclass(frozen=True)
 class Best:
-    """The best of `of` points in a column. metrics: of the fresh repetitions if there are some, else of those that
-    chose; alike: other points that cannot be told apart from it, the closest first."""
+    """The best of `of` points in a column.
+
+    metrics: of the fresh repetitions if there are any, else of the repetitions that chose the point; alike: points that
+    cannot be distinguished from it, closest first.
+    """
 
     result: PointSummary
     column: str
@@ -50,7 +53,7 @@ class Best:
 
     @property
     def rows(self) -> list[Row]:
-        """The repetitions of the figure, and those of the same kind that do not count."""
+        """The repetitions behind the figure, and repetitions of the same kind that do not count."""
         return [row for row in self.result.rows if bool(row.confirms) == self.confirmed]
 
     @property
@@ -61,7 +64,8 @@ class Best:
 
     @property
     def chosen(self) -> str:
-        """`best of 24 points, confirmed by 3 fresh repetitions`, `..., not confirmed: likely too high`; "" for one."""
+        """`best of 24 points, confirmed by 3 fresh repetitions`, `..., not confirmed: likely too high`; "" for a single
+        point."""
         if self.of == 1:
             return ""
         of = f"best of {human_count(self.of, 'point')}"
@@ -71,7 +75,7 @@ class Best:
 
     @property
     def doubt(self) -> str:
-        """`cannot be told apart from 16 threads per node; 32 threads per node`; "" where it can from all others."""
+        """`cannot be told apart from 16 threads per node; 32 threads per node`; "" if it can from all others."""
         if not self.alike:
             return ""
         names = list(dict.fromkeys(_difference(other, self.result) for other in self.alike))
@@ -80,8 +84,8 @@ class Best:
 
     @property
     def in_doubt(self) -> str:
-        """`suspect`, or `1 repetition is invalid, and not in the figure`; "" for a valid figure. That repetitions do
-        not agree is no doubt: the interval says it."""
+        """`suspect`, or `1 repetition is invalid, and not in the figure`; "" for a valid figure. Disagreement of
+        repetitions is not a doubt: the interval shows it."""
         if not self._doubted:
             return ""
         if invalid := sum(row.verdict == "invalid" for row in self.rows):
@@ -89,10 +93,12 @@ class Best:
         return self.verdict
 
     def reason(self, shared: Shared = NOTHING) -> str:
-        """The commonest reason for the doubt; "" without another one than those that are told once for all (`shared`)
-        or beside the figure: that repetitions do not agree."""
+        """The most frequent reason for the doubt, without reasons that the report states once (`shared`) and without
+        disagreement of repetitions, which is stated beside the figure; "" if there is no other."""
         own = [(row.reasons or "").split(REASONS) for row in self._doubted]
-        if any(row.verdict == "invalid" for row in self._doubted):  # its first reason makes it so (judge/verdict.py)
+        if any(
+            row.verdict == "invalid" for row in self._doubted
+        ):  # the first reason makes a row invalid (judge/verdict.py)
             own = [reasons[:1] for reasons in own]
         own = [[text for text in reasons if not text.startswith(formats.NOT_REPEATABLE)] for reasons in own]
         others = findings.drop_shared(own, shared)
@@ -100,20 +106,20 @@ class Best:
 
     @property
     def _doubted(self) -> list[Row]:
-        """The repetitions with the worst verdict of those that are not valid."""
+        """Of the repetitions that are not valid, those with the worst verdict."""
         rows = [row for row in self.rows if row.verdict != "missing" and not row.undisturbed]
         return [row for row in rows if worst([row.verdict]) == worst(other.verdict for other in rows)]
 
 
 def highest(results: Sequence[PointSummary], column: str | None = None) -> Best | None:
-    """The highest rate of a phase, or value of another column; None without a figure."""
+    """The highest rate of a phase, or the highest value of another column; None without a figure."""
     measured = [result for result in results if (column or result.metric) in result.metrics]
     return Rivals(measured, column or measured[0].metric).best() if measured else None
 
 
 def lowest_latency(results: Sequence[PointSummary]) -> Best | None:
-    """The lowest mean latency of a phase at the lowest queue depth, on the fewest nodes: what one I/O costs when
-    nothing is in its way."""
+    """The lowest mean latency of a phase at the lowest queue depth on the fewest nodes: the cost of an I/O without
+    queueing."""
     measured = [result for result in results if "latency_mean_s" in result.metrics]
     loads = {result.point: load(result.parameters["queue_depth"], result.nodes) for result in measured}
     least = [result for result in measured if loads[result.point] == min(loads.values())]
@@ -122,8 +128,8 @@ def lowest_latency(results: Sequence[PointSummary]) -> Best | None:
 
 @dataclass
 class Rivals:
-    """Points of a phase that compete in a column, by the repetitions that choose. noise: how they usually scatter,
-    without which three repetitions at the double rate tell nothing."""
+    """Points of a phase that compete in a column, by the repetitions that choose. noise: pooled over all points,
+    because three repetitions alone do not tell how much figures scatter."""
 
     results: Sequence[PointSummary]
     column: str
@@ -137,7 +143,7 @@ class Rivals:
         self.noise = statistics.pooled([one.values for one in self.candidates.values()])
 
     def best(self, lowest: bool = False) -> Best | None:
-        """The best of them; None without any."""
+        """The best point; None without points."""
         winner = best(self.candidates.values(), lowest)
         if winner is None:
             return None
@@ -151,11 +157,11 @@ class Rivals:
         return Best(known[winner.point], self.column, len(self.candidates), tuple(known[one.point] for one in alike))
 
     def share(self, one: PointSummary, to: PointSummary) -> float:
-        """The ratio of the means that chose."""
+        """Ratio of the means of the repetitions that choose."""
         return fmean(self.candidates[one.point].values) / (fmean(self.candidates[to.point].values) or math.inf)
 
     def ratio(self, one: PointSummary, to: PointSummary) -> Interval | None:
-        """The 95 % interval of the ratio of two points; None with too few repetitions, or with repetitions of one point
+        """The 95 % interval of the ratio of two points; None with too few repetitions, or if repetitions of a point ran
         on different nodes."""
         if not all(result.host_sets < 2 or result.in_turn for result in (one, to)):
             return None
@@ -163,7 +169,7 @@ class Rivals:
         return None if a is None or b is None else statistics.between(a, b)
 
     def _interval(self, point: str) -> Interval | None:
-        if point not in self._intervals:  # a point is compared with many
+        if point not in self._intervals:  # a point is compared with many others
             self._intervals[point] = statistics.of_mean(self.candidates[point].values, self.noise)
         return self._intervals[point]
 
@@ -174,8 +180,8 @@ def _candidate(result: PointSummary, column: str) -> Candidate | None:
 
 
 def _difference(result: PointSummary, other: PointSummary) -> str:
-    """The parameters that a point does not share with another one: `16 threads per node`; all of them where these have
-    no words."""
+    """Parameters in which a point differs from another: `16 threads per node`; all parameters if the differing ones
+    have no text."""
     own = {name: value for name, value in result.parameters.items() if value != other.parameters[name]}
     named = [formats.named(name, value) for name, value in own.items() if value is not None]
     return " × ".join(filter(None, named)) or formats.brief(result)

@@ -1,7 +1,7 @@
-"""Campaigns of one configuration over time: each headline, its changes of level, and what changed then. Pure.
+"""Campaigns with the same points over time: headlines, their changes of level, and what changed at the same time. Pure.
 
-A headline of a history is of one point: that which is the best in most campaigns. The best of each night would be a
-maximum that jumps from point to point, and too high by what chose it.
+The headline of a history comes from a single point, which is the best point of most campaigns. The best point of each
+night would differ from night to night, and its figure would be too high because it was chosen.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Night:
 
 @dataclass(frozen=True)
 class Reading:
-    """A headline of one night. index: of the night; metric: over the repetitions that count, in the column's unit."""
+    """The figure of a headline in one night. index: of the night; metric: over the repetitions that count."""
 
     index: int
     metric: Metric
@@ -45,8 +45,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class Step:
-    """A change of level. night: the first of the new level; worse, better: by as much as matters; changed: facts that
-    are not the same as in the night before."""
+    """A change of level. night: index of the first night of the new level; worse, better: whether the change matters;
+    changed: facts that differ from the night before."""
 
     night: int
     split: Split
@@ -57,8 +57,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Line:
-    """A headline over time. figures: of the nights that have one; steps: its changes; level: of the nights since the
-    last change."""
+    """A headline over time. figures: of the nights that have one; steps: changes of level; level: since the last
+    change."""
 
     name: str
     result: PointSummary
@@ -77,7 +77,7 @@ class Line:
 
     @property
     def since(self) -> int:
-        """Index of the first night of the present level."""
+        """Index of the first night of the current level."""
         return self.steps[-1].night if self.steps else self.figures[0].index
 
     @property
@@ -88,8 +88,8 @@ class Line:
 
 @dataclass(frozen=True)
 class History:
-    """Nights that compare, with their headlines. marks: index of a night -> what is not the same as in the one before;
-    without: headlines that no two nights have."""
+    """Comparable nights with their headlines. marks: index of a night -> facts that differ from the night before;
+    without: headlines with fewer than two figures."""
 
     nights: tuple[Night, ...]
     lines: tuple[Line, ...]
@@ -101,18 +101,18 @@ class History:
         return [line for line in self.lines if line.regressed]
 
 
-#: What a headline is of: conditions, phase, column.
+#: Identity of a headline: conditions, phase, column.
 _Key = tuple[headline_groups.Conditions, str, str]
 
 
 def night(name: str, campaign: Campaign) -> Night | None:
-    """A campaign as a night; None where no measured repetition has a date."""
+    """A campaign as a night; None if no measured repetition has a date."""
     began = min((row.started for row in campaign.rows if row.started), default=None)
     return Night(name, began, campaign, tuple(summarize(campaign.rows))) if began else None
 
 
 def groups(nights: Sequence[Night]) -> list[list[Night]]:
-    """The nights that measured the same points on the same target, in order of time; the largest group first."""
+    """Groups of nights that measured the same points on the same target, each by time; the largest group first."""
     found: dict[object, list[Night]] = {}
     for one in sorted(nights, key=lambda one: one.began):
         found.setdefault((_points_of(one), one.campaign.about.target.directory), []).append(one)
@@ -120,7 +120,7 @@ def groups(nights: Sequence[Night]) -> list[list[Night]]:
 
 
 def unlike(one: Night, other: Night) -> str:
-    """Why a night is not in the history of another one, as the end of a sentence."""
+    """Why a night is not in the history of another night, as the end of a sentence."""
     own, theirs = _points_of(one), _points_of(other)
     if own != theirs:
         return f"measured other points ({len(own):,}, {len(own & theirs):,} of them in the history of {len(theirs):,})"
@@ -132,7 +132,7 @@ def _points_of(one: Night) -> frozenset[str]:
 
 
 def history(nights: Sequence[Night], at_least: float) -> History:
-    """The headlines of nights that compare. at_least: the smallest loss that matters, as a share."""
+    """The headlines of comparable nights. at_least: the smallest loss that matters, as a share."""
     marks = {
         index: changed
         for index in range(1, len(nights))
@@ -152,7 +152,7 @@ def history(nights: Sequence[Night], at_least: float) -> History:
 
 
 def _points(nights: Sequence[Night]) -> dict[_Key, str]:
-    """Headline -> the point that is the best of it in most nights; of those in as many, that of the last night."""
+    """Headline -> the point that is its best point in most nights; among equals, the best point of the latest night."""
     best: dict[_Key, list[str]] = {}
     for one in nights:
         for key, point in _best(one):
@@ -175,7 +175,7 @@ def _best(one: Night) -> Iterator[tuple[_Key, str]]:
 
 
 def _readings(nights: Sequence[Night], key: _Key, point: str) -> list[Reading]:
-    """The figures of a point's phase, of the nights in which a repetition counts."""
+    """The figures of a phase of a point, for the nights in which a repetition counts."""
     found = []
     for index, one in enumerate(nights):
         for result in one.results:
@@ -217,12 +217,12 @@ def _line(
 
 # in words
 
-#: Things that changed with a level that are named.
+#: Most changed facts that are named.
 _NAMED = 4
 
 
 def sentence(found: History) -> str:
-    """What there is to know first: `30 campaigns, ...: Random read fell by 6.1 % (4.0 to 8.2) on ...`."""
+    """The summary: `30 campaigns, ...: Random read fell by 6.1 % (4.0 to 8.2) on ...`."""
     first, last = found.nights[0].began, found.nights[-1].began
     days = list(dict.fromkeys(f"{one:%Y-%m-%d}" for one in (first, last)))
     over = f"{human_count(len(found.nights), 'campaign')}, {' to '.join(days)}"
@@ -244,8 +244,8 @@ def sentence(found: History) -> str:
 
 
 def when(found: History, index: int) -> str:
-    """The date of a campaign; where others have the same, with its name, and its time where they have that, too:
-    `2025-06-20`, `2025-06-20 (night-19)`, `2025-06-20 23:14:05 (night-19)`."""
+    """The date of a campaign; with its name if another campaign has the same date, and with its time if another has the
+    same name, too: `2025-06-20`, `2025-06-20 (night-19)`, `2025-06-20 23:14:05 (night-19)`."""
     one = found.nights[index]
     day = f"{one.began:%Y-%m-%d}"
     alike = [other.name for other in found.nights if f"{other.began:%Y-%m-%d}" == day]
@@ -268,7 +268,7 @@ def verdict(step: Step) -> str:
 
 
 def level(line: Line) -> str:
-    """The present level: `1.70 M IOPS ± 2.0 % over 12 campaigns`; without an interval where that says nothing."""
+    """The current level: `1.70 M IOPS ± 2.0 % over 12 campaigns`; without an interval if that is useless."""
     count = sum(one.index >= line.since for one in line.figures)
     if line.level is None:
         return f"{formats.quantity(line.last.value, line.units)}, one campaign"
@@ -279,6 +279,6 @@ def level(line: Line) -> str:
 
 
 def changed(told: Sequence[Changed]) -> str:
-    """What was not the same any more: `fio fio-3.33 -> fio-3.36; kernel 6.1 -> 6.6`."""
+    """Changed facts: `fio fio-3.33 -> fio-3.36; kernel 6.1 -> 6.6`."""
     texts = [f"{one.what} {one.a} -> {one.b}" for one in told]
     return some(texts, _NAMED, separator="; ") if texts else "nothing that is recorded"

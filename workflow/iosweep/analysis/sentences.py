@@ -1,8 +1,8 @@
-"""What a sweep has shown, in one sentence for each phase, and one on its latency. Pure.
+"""The results of a sweep in a sentence for each phase, and a sentence on its latency. Pure.
 
-Where the peak is, what reaches most of it, what cannot be told apart, how it scales. A statement on an axis is about
-the points that differ from the best one in that axis alone. Two figures differ where the 95 % interval of their ratio
-excludes 1.
+A sentence says where the peak is, which values reach most of it, which points cannot be distinguished, and how the rate
+scales. A clause on an axis compares points that differ from the best point in that axis only. Two figures differ if the
+95 % interval of their ratio excludes 1.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from iosweep.tables.reader import Value
 from iosweep.text import human_count
 from iosweep.tools import parameters, phases
 
-#: Axes that a sentence speaks of.
+#: Most axes in a sentence.
 _AXES = 3
-#: I/Os queue where their latency is beyond doubt more than this share above the lowest one.
+#: I/Os queue if their latency is certainly higher than the lowest latency by more than this share.
 QUEUED = 0.10
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """opening: the figure, where it was measured, and the doubt; more: the other clauses; verdict: of the figure."""
+    """opening: figure, place and doubt; more: the other clauses; verdict: of the figure."""
 
     opening: str
     more: str
@@ -52,8 +52,8 @@ class SweepText:
 def describe_sweeps(
     results: Sequence[PointSummary], sweeps: Sequence[SweepFacts], skip: str = "", shared: Shared = NOTHING
 ) -> list[SweepText]:
-    """What each sweep has shown. skip: a suite that has a sentence of its own; shared: reasons that are told once for
-    all."""
+    """Sentences for each sweep. skip: a suite that the report describes elsewhere; shared: reasons that the report
+    states once."""
     points: dict[str, list[PointSummary]] = {}
     for result in merge_point_parameters(results):
         points.setdefault(result.point, []).append(result)
@@ -75,7 +75,7 @@ def _describe(sweep: SweepFacts, results: Sequence[PointSummary], shared: Shared
     for (phase, condition, size), own in groups.items():
         alike = [key for key in groups if key[0] == phase]
         words = [formats.describe(condition, own[0].kind, [phase])] if len({key[1] for key in alike}) > 1 else []
-        if len({key[2] for key in alike}) > 1:  # outputs of others may not tell it
+        if len({key[2] for key in alike}) > 1:  # ingested outputs may not tell the size
             words.append("file size not known" if size is None else formats.named("file_size_bytes", size))
         subject = _subject(phase) + (f" ({', '.join(words)})" if words else "")
         yield _rate(subject, own, sweep, shared)
@@ -99,7 +99,7 @@ def _rate(subject: str, results: Sequence[PointSummary], sweep: SweepFacts, shar
         return Sentence(f"{subject} have no figure: {findings.reasons(results, most=1)}", "", results[0].state)
     rivals = Rivals(measured, measured[0].metric)
     best = rivals.best()
-    assert best is not None  # each that was measured is a candidate
+    assert best is not None  # each measured result is a candidate
     lines = axes.lines_through(best.result, results, rivals)
     opening = _opening(subject, _figure(best), best.result, results, lines) + _doubt(best, shared)
     clauses: list[str] = []
@@ -167,7 +167,7 @@ def _doubt(best: Best, shared: Shared) -> str:
 def _of_axis(
     line: Line, results: Sequence[PointSummary], sweep: SweepFacts, rivals: Rivals, leads: bool
 ) -> Iterator[str]:
-    """What one axis does, in clauses."""
+    """Clauses on the effect of one axis."""
     if sweep.ramp and parameters()[line.column].name == sweep.ramp:
         own = [result for _, result in axes.points_along(line.column, line.best.result, results)]
         if bend := axes.find_knee(line.column, own):
@@ -181,7 +181,9 @@ def _of_axis(
     before = line.reaching
     if grown and (line.column == "nodes" or (rises and before and before.share < axes.MOST)):
         yield _scaling(grown, leads)
-    elif line.column != "transfer_size_bytes" or rivals.column != "ops_per_s":  # larger transfers are fewer
+    elif (
+        line.column != "transfer_size_bytes" or rivals.column != "ops_per_s"
+    ):  # larger transfers always have lower IOPS
         yield from _shares(line)
     first, last = line.run
     if line.known and line.ordered and first != last:
@@ -193,7 +195,7 @@ def _of_axis(
 
 
 def _scaling(found: Scaling, leads: bool) -> str:
-    """`3.8x from 1 to 4 nodes, 95 % (91 to 99 %) of linear`; without the noun where the sentence has it."""
+    """`3.8x from 1 to 4 nodes, 95 % (91 to 99 %) of linear`; without the noun if the opening names it."""
     last = found.steps[-1]
     nodes = "" if found.same_nodes else ", on different nodes"
     short = leads and found.column != "nodes"
@@ -203,7 +205,7 @@ def _scaling(found: Scaling, leads: bool) -> str:
 
 
 def _shares(line: Line) -> Iterator[str]:
-    """`8 threads per node reach 92 % (89 to 95 %)`, of values on both sides of the best one."""
+    """`8 threads per node reach 92 % (89 to 95 %)`, for values on both sides of the best value."""
     if not line.ordered:
         yield from (_share(line, place) for place in line.others if not place.alike)
         if alike := [formats.named(line.column, place.value) for place in line.others if place.alike]:
@@ -250,7 +252,7 @@ def _latency(results: Sequence[PointSummary], shared: Shared) -> Sentence | None
 
 
 def _queueing(line: Line) -> str:
-    """`I/Os queue from queue depth 8 on: 1.59x (1.54 to 1.65)`; "" where nothing can be told."""
+    """`I/Os queue from queue depth 8 on: 1.59x (1.54 to 1.65)`; "" with too few repetitions."""
     above = line.places[line.at + 1 :]
     if not above or not line.known:
         return ""

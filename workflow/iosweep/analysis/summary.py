@@ -1,7 +1,7 @@
-"""Rows of the result table -> one summary for each phase of a point, over its repetitions. Pure.
+"""Rows of results.parquet -> a summary for each phase of a point, over its repetitions. Pure.
 
-Only valid and suspect repetitions enter a figure; invalid ones never do. A percentile over several repetitions is the
-median of the repetitions' percentiles: an average of percentiles is not a percentile.
+Valid and suspect repetitions count; invalid ones do not. A percentile over several repetitions is the median of their
+percentiles, because an average of percentiles is not a percentile.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from iosweep.tools import phases
 
 #: From best to worst.
 VERDICTS = ("valid", "suspect", "invalid", "missing")
-#: Outcomes of a planned repetition: a verdict, left to measure, or not needed by a ramp.
+#: Outcomes of a planned repetition: a verdict, left to measure, or unneeded by a ramp.
 OUTCOMES = (*VERDICTS, "left", "unneeded")
-#: Columns that are summarized over the repetitions.
+#: Columns to summarize over the repetitions.
 FIGURES = (
     *("bandwidth_bytes_per_s", "ops_per_s"),
     *(f"{kind}latency_{name}_s" for kind in ("", "completion_") for name in ("mean", "p50", "p99", "p99_5", "p99_9")),
@@ -34,11 +34,11 @@ FIGURES = (
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure over the repetitions that count, in the column's unit.
+    """A figure over the repetitions that count, in the column's unit.
 
-    sd: of the sample, None for one repetition of one iteration; values: of each repetition, in their order; interval:
-    95 %, None for fewer than three repetitions, for repetitions on different nodes, or with a figure of zero;
-    iterations: of a single repetition, which low, high and sd are then of (mdtest -i).
+    sd: sample standard deviation, None for a single value; values: of each repetition, in order; interval: 95 %, None
+    with fewer than three repetitions, with repetitions on different nodes, or with a figure of zero; iterations: of
+    mdtest -i in a single repetition, which low, high and sd then describe.
     """
 
     n: int
@@ -53,18 +53,18 @@ class Metric:
 
     @property
     def grade(self) -> Grade | None:
-        """How narrow the interval is: A, B, C."""
+        """A, B or C, by the width of the interval."""
         return grade(self.interval)
 
     @property
     def ci95_share(self) -> float | None:
-        """Half width of the interval as a share of the figure; None where the interval is wider than the figure."""
+        """Half width of the interval as a share of the figure; None if it is wider than the figure."""
         found = self.interval
         return found.half_width_share if found and found.half_width_share < 1 else None
 
     @property
     def repeatable(self) -> bool:
-        """Whether it has a grade, or too few repetitions to tell: as the check `precise` decides."""
+        """Whether the check `precise` passes: a narrow interval, or too few repetitions to tell."""
         return self.interval is None or not statistics.scattered(self.values)
 
 
@@ -72,10 +72,10 @@ class Metric:
 class PointSummary:
     """A phase of a point over its repetitions.
 
-    metric: column of its headline; verdict: the worst of the measured repetitions, missing without one; reasons:
-    distinct, in order of appearance, those of repetitions that a ramp leaves out only if all are; metrics: column ->
-    the figure of the repetitions that choose the best point; confirmed: of those that confirm it; rows: the
-    repetitions, or the one row that says why there is none.
+    metric: column of its headline; verdict: the worst of the measured repetitions, missing without any; reasons:
+    distinct, in order of appearance, without repetitions that a ramp leaves out; metrics: column -> figure of the
+    repetitions that choose the best point; confirmed: column -> figure of the repetitions that confirm it; rows: the
+    repetitions, or the single row that says why there are none.
     """
 
     point: str
@@ -92,58 +92,58 @@ class PointSummary:
 
     @property
     def headline(self) -> Metric | None:
-        """The phase's own figure, or None if no repetition counts."""
+        """The phase's own figure; None if no repetition counts."""
         return self.metrics.get(self.metric)
 
     @property
     def measured(self) -> int:
-        """Number of repetitions that have an outcome, whatever their verdict."""
+        """Number of repetitions with an outcome, whatever their verdict."""
         return sum(row.verdict != "missing" for row in self.rows)
 
     @property
     def invalid(self) -> int:
-        """Number of invalid repetitions of those that choose the best point."""
+        """Number of invalid repetitions, without those that confirm."""
         return sum(row.verdict == "invalid" and not row.confirms for row in self.rows)
 
     @property
     def lacking(self) -> int:
-        """Number of missing repetitions beside others that are not."""
+        """Number of missing repetitions, if other repetitions are measured."""
         return sum(outcome(row) in ("missing", "left") for row in self.rows) if self.verdict != "missing" else 0
 
     @property
     def used(self) -> int:
-        """Number of repetitions that enter the figures."""
+        """Number of repetitions that count."""
         return sum(row.verdict in COUNTED and not row.confirms for row in self.rows)
 
     @property
     def state(self) -> str:
-        """Its verdict; `left` where nothing but the next run is missing, `unneeded` where a ramp needs none of it."""
+        """The verdict; `left` if the next run will measure all of it, `unneeded` if a ramp needs none of it."""
         return self.outcomes[0] if self.outcomes in (("left",), ("unneeded",)) else self.verdict
 
     @property
     def outcomes(self) -> tuple[str, ...]:
-        """The distinct outcomes of its repetitions, from best to worst."""
+        """Distinct outcomes of the repetitions, from best to worst."""
         found = {outcome(row) for row in self.rows}
         return tuple(one for one in OUTCOMES if one in found)
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Nodes whose repetitions enter the figures, in order of appearance."""
+        """Nodes of the repetitions that count, in order of appearance."""
         return tuple(dict.fromkeys(host for hosts, _ in _ran(self.rows) if hosts for host in hosts.split(",")))
 
     @property
     def host_sets(self) -> int:
-        """On how many sets of nodes the repetitions that enter the figures ran."""
+        """Number of different sets of nodes on which the counted repetitions ran."""
         return len(agreement.host_sets(_ran(self.rows)))
 
     @property
     def in_turn(self) -> bool:
-        """Whether its repetitions went round the nodes of an allocation."""
+        """Whether the repetitions took turns on the nodes of an allocation."""
         return agreement.in_turn(_ran(self.rows))
 
     @property
     def builds(self) -> tuple[str, ...]:
-        """Builds of the tool that its figures come from, in order of appearance; without figures, those that ran."""
+        """Builds of the tool behind the figures, in order of appearance; without figures, the builds that ran."""
         found = [row for row in self.rows if row.tool_build]
         counted = [row for row in found if row.verdict in COUNTED]
         return tuple(dict.fromkeys(row.tool_build or "" for row in counted or found))
@@ -154,31 +154,31 @@ class PointSummary:
         return self.count("nodes") or 1
 
     def count(self, column: str) -> int | None:
-        """The value of a parameter that is a count or a size."""
+        """Value of a parameter that is a count or a size."""
         value = self.parameters[column]
         return value if isinstance(value, int) else None
 
     def typical(self, column: str) -> float | None:
-        """The figure to show for a column: mean of the repetitions, for a percentile their median."""
+        """The displayed figure of a column: the mean of the repetitions, or the median of a percentile."""
         if (metric := self.metrics.get(column)) is None:
             return None
         return metric.median if is_percentile(column) else metric.mean
 
     def values(self, column: str) -> list[float]:
-        """A figure of the repetitions that count and choose the best point."""
+        """Values of a column in the repetitions that count and choose the best point."""
         return _values((row for row in self.rows if not row.confirms), column)
 
     def sample(self, column: str) -> Sample:
-        """The same, for statistics."""
+        """These values with the facts that statistics need."""
         return _sample([row for row in self.rows if not row.confirms] or self.rows, column)
 
     def rounds(self, column: str) -> dict[object, float]:
-        """The same: (session, repetition) -> value."""
+        """These values by (session, repetition)."""
         own = ((row, counted(row, column)) for row in self.rows if not row.confirms)
         return {(row.session, row.repetition): value for row, value in own if value is not None}
 
     def center(self, column: str) -> float | None:
-        """The geometric mean of these: 0 with a figure of zero; None without any."""
+        """Geometric mean of these values: 0 if any is zero; None without any."""
         values = self.sample(column).values
         if not values:
             return None
@@ -186,7 +186,7 @@ class PointSummary:
 
 
 def summarize(rows: Iterable[Row]) -> list[PointSummary]:
-    """One summary for each (point, phase), in the order of the rows' points and of their tools' phases."""
+    """A summary for each (point, phase): points in the order of the rows, phases in the order of their tool."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.point, row.phase), []).append(row)
@@ -229,8 +229,8 @@ def _summary(rows: Sequence[Row], metrics: Mapping[str, Metric], confirmed: Mapp
 
 
 class _Metrics(Mapping[str, Metric]):
-    """Column -> the figure of one part, for FIGURES that have a value. read: column -> the figures of all parts, which
-    are made when they are first asked for: a report looks at half of the columns."""
+    """Column -> figure, for columns of FIGURES that have a value. read: computes a column for all parts together on
+    first use, because a report reads only half of the columns."""
 
     __slots__ = ("_place", "_read")
 
@@ -251,7 +251,7 @@ class _Metrics(Mapping[str, Metric]):
 
 
 def summarize_values(values: Sequence[float], interval: Interval | None = None) -> Metric:
-    """The figure of at least one repetition, with its interval."""
+    """The figure of one or more repetitions, with its interval."""
     n = len(values)
     return Metric(
         n=n,
@@ -266,7 +266,7 @@ def summarize_values(values: Sequence[float], interval: Interval | None = None) 
 
 
 def _of_iterations(metric: Metric, rows: Sequence[Row]) -> Metric:
-    """With the range of the iterations that the tool itself summarizes, where that is all there is."""
+    """With the range of mdtest's own iterations, if there is a single repetition."""
     (first, *others) = (row for row in rows if row.verdict in COUNTED)
     if others or not first.iterations or first.iterations < 2:
         return metric
@@ -291,13 +291,13 @@ def _ran(rows: Iterable[Row]) -> list[tuple[str | None, str | None]]:
 
 
 def counted(row: Row, column: str) -> float | None:
-    """A figure of a repetition in the column's unit; None where it has none, or does not count."""
+    """Figure of a repetition in the column's unit; None without one, or if the repetition does not count."""
     value = row.figures.get(column) if row.verdict in COUNTED else None
     return value if value is not None and math.isfinite(value) else None
 
 
 def hosts_of(row: Row) -> tuple[str, ...]:
-    """Nodes that measured a row, the first one first; none where nothing was measured."""
+    """Nodes that measured a row, first node first; empty if nothing was measured."""
     return tuple(row.hosts.split(",")) if row.hosts else ()
 
 
@@ -306,8 +306,8 @@ def hosts_of(row: Row) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Repetitions:
-    """One repetition with all its phases, or all those of a point that has none yet. outcome: the worst of its phases;
-    reasons: distinct, of those of its phases that have this outcome."""
+    """One repetition with all its phases, or all planned repetitions of a point that has none yet. outcome: the worst
+    of the phases; reasons: distinct, from the phases with this outcome."""
 
     point: str
     count: int
@@ -316,8 +316,8 @@ class Repetitions:
 
 
 def repetitions(rows: Iterable[PhaseOutcome], sweeps: Iterable[SweepFacts]) -> list[Repetitions]:
-    """The planned repetitions of a campaign, in the order of its rows. sweeps: of campaign.json, which say how many
-    repetitions a point without a single one was to have."""
+    """The planned repetitions of a campaign, in the order of its rows. sweeps: tell how many repetitions a point
+    without any was to have."""
     planned: dict[str, int] = {}
     for sweep in sweeps:
         for point in sweep.points:
@@ -330,14 +330,14 @@ def repetitions(rows: Iterable[PhaseOutcome], sweeps: Iterable[SweepFacts]) -> l
         outcomes = [outcome(row) for row in own]
         judged = [one for one in outcomes if one in VERDICTS and one != "missing"]
         state = worst(judged) if judged else outcomes[0]
-        # a suspect phase is not why a repetition is invalid
+        # a suspect phase does not explain an invalid repetition
         reasons = tuple(dict.fromkeys(row.reasons for row in own if row.reasons and outcome(row) == state))
         found.append(Repetitions(point, planned.get(point, 1) if number is None else 1, state, reasons))
     return found
 
 
 def outcome(row: PhaseOutcome) -> str:
-    """The outcome of a row. An unknown verdict is invalid."""
+    """The outcome of a row. An unknown verdict counts as invalid."""
     if row.verdict == "missing" and (row.left or row.unneeded):
         return "left" if row.left else "unneeded"
     return worst([row.verdict])
@@ -352,13 +352,13 @@ def count_repetitions(found: Iterable[Repetitions]) -> dict[str, int]:
 
 
 def count_results(results: Iterable[PointSummary]) -> dict[str, int]:
-    """Verdict -> number of summaries (a point's phases count one by one)."""
+    """Verdict -> number of summaries (each phase of a point counts)."""
     counts = Counter(result.verdict for result in results)
     return {verdict: counts[verdict] for verdict in VERDICTS}
 
 
 def worst(verdicts: Iterable[str]) -> str:
-    """The worst of some verdicts; an unknown word counts as invalid, so that it is never hidden."""
+    """The worst verdict. An unknown word counts as invalid, so that it is never hidden."""
     return max((v if v in VERDICTS else "invalid" for v in verdicts), key=VERDICTS.index)
 
 
@@ -366,7 +366,7 @@ def worst(verdicts: Iterable[str]) -> str:
 
 
 def merge_point_parameters(results: Sequence[PointSummary]) -> list[PointSummary]:
-    """The summaries with the parameters that other phases of their point have."""
+    """Give each summary the parameters of all phases of its point."""
     known: dict[str, dict[str, Value | None]] = {}
     for result in results:
         known.setdefault(result.point, {}).update({k: v for k, v in result.parameters.items() if v is not None})
@@ -374,19 +374,18 @@ def merge_point_parameters(results: Sequence[PointSummary]) -> list[PointSummary
 
 
 def distinct(results: Iterable[PointSummary], column: str) -> list[Value]:
-    """Distinct values of a parameter, in order; an absent one is left out."""
+    """Distinct known values of a parameter, ascending."""
     return sorted({value for result in results if (value := result.parameters[column]) is not None})
 
 
 def distinct_or_unknown(results: Sequence[PointSummary], column: str) -> list[Value | None]:
-    """The distinct values of a parameter, and last None where a result does not have it: outputs of others do not tell
-    every parameter."""
+    """Distinct values of a parameter, with None last if it is unknown in some results (ingested outputs)."""
     unknown = any(result.parameters[column] is None for result in results)
     return [*distinct(results, column), *([None] if unknown else [])]
 
 
 def phase_order(phase: str) -> tuple[int, str]:
-    """Sorting key: known phases in the order in which they run, others after them by name."""
+    """Sort key: known phases in the order in which they run, then others by name."""
     known = list(phases())
     return (known.index(phase), "") if phase in known else (len(known), phase)
 
