@@ -1,4 +1,4 @@
-"""The first screen: what is measured, what spoils it, and the best figure of every phase with how sure it is."""
+"""The first screen: what was measured, what limits it, and the best figure of every phase with its certainty."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _STYLES = {
     "left": "cyan",
     "unneeded": "bright_black",
 }
-#: Outcomes whose reasons are told, in this order.
+#: Outcomes with reasons, in the order of the page.
 _TOLD = ("left", "missing", "unneeded", "invalid", "suspect")
-#: Sentences that are seen at once, unless the first sweep alone has more.
+#: Most sentences shown at once, unless the first sweep alone has more.
 _SENTENCES = 13
-#: Damaged files that are named.
+#: Most damaged files that are named.
 _NAMED = 5
 
 # cards
@@ -44,11 +44,11 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class Card:
-    """A headline figure. Without a figure (`value` is ""), `place` says why.
+    """A headline figure. Without a figure (`value` is ""), `place` holds the reason.
 
-    more: a second figure, such as the 99th percentile or that of each node; incomplete: how many of its repetitions
-    count, where not all; place: the point's parameters in brief; reason: why it is not valid, unless `spread` says it;
-    published: its share of a published figure. Each is "" where there is nothing to say.
+    more: a second figure, such as the 99th percentile or the rate per node; incomplete: how many repetitions count, if
+    not all; place: parameters of the point in brief; reason: why it is not valid, unless `spread` says so; published:
+    its share of a published figure. Each is "" if there is nothing to say.
     """
 
     label: str
@@ -64,27 +64,27 @@ class Card:
 
     @property
     def notes(self) -> list[str]:
-        """How the point was chosen, what it cannot be told apart from, and its share of a published figure."""
+        """How the point was chosen, which points may be as good, and the share of a published figure."""
         return list(filter(None, (self.best.chosen, self.best.doubt, self.published))) if self.best else []
 
 
 @dataclass(frozen=True)
 class Group:
-    """Headline figures that were measured under the same conditions."""
+    """Headline figures measured under the same conditions."""
 
     title: str
     cards: tuple[Card, ...]
 
 
-#: Conditions of a headline figure, and the files that its points make where these differ.
+#: Conditions of a headline figure, and the files that its points create, if these differ.
 _Key = tuple[headline_groups.Conditions, str | None]
 
 
 def groups(
     results: Sequence[PointSummary], shares: PublishedShares | None = None, told: Shared = NOTHING
 ) -> list[Group]:
-    """The headlines, by conditions: nothing is the best of things that do not compare. shares: of published figures;
-    told: reasons that are told once for all."""
+    """The headlines by conditions, because a best point exists only among points that compare. shares: of published
+    figures; told: reasons that the page states once."""
     conditions, made = formats.conditions(results), _files(results)
     over_nodes, several = any(result.nodes > 1 for result in results), findings.several_builds(results)
 
@@ -110,7 +110,7 @@ def groups(
 
 
 def _files(results: Sequence[PointSummary]) -> dict[str, str]:
-    """Point -> the files that it makes, where points make unlike ones: creating empty files is another thing."""
+    """Point -> the files that it creates, if points create files of different sizes: empty files are another test."""
     sizes = {
         r.point: size for r in results if r.kind == "metadata" and (size := r.count("file_size_bytes")) is not None
     }
@@ -119,7 +119,7 @@ def _files(results: Sequence[PointSummary]) -> dict[str, str]:
     return {point: f"files of {formats.size(size)}" if size else "empty files" for point, size in sizes.items()}
 
 
-#: Where a figure was measured, in words.
+#: Describes where a figure was measured.
 _Place = Callable[[PointSummary], str]
 
 
@@ -168,7 +168,7 @@ def _card(best: Best, place: _Place, shares: PublishedShares, told: Shared) -> C
 
 
 def answer(campaign: Campaign, results: Sequence[PointSummary], shares: PublishedShares) -> dict[str, object]:
-    """The values of the first screen, for the template."""
+    """Values of the first screen, for the template."""
     told = findings.shared(results)
     planned = repetitions(campaign.rows, campaign.about.sweeps)
     counts = count_repetitions(planned)
@@ -207,7 +207,7 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], shares: Publishe
 
 
 def _sentences(campaign: Campaign, results: Sequence[PointSummary], told: Shared) -> dict[str, object]:
-    """The sentences of the sweeps: whole sweeps that are seen at once, and those behind a click."""
+    """The sentences of whole sweeps: those shown at once, and those behind a click."""
     found = sentences.describe_sweeps(results, campaign.about.sweeps, system.SUITE, told)
     shown, lines = 0, 0
     for text in found:
@@ -219,13 +219,13 @@ def _sentences(campaign: Campaign, results: Sequence[PointSummary], told: Shared
 
 
 def _hosts(results: Sequence[PointSummary]) -> str:
-    """All nodes that measured; "" where none has."""
+    """All nodes that measured; "" without any."""
     names = {host for result in results for host in result.hosts}
     return f"{len(names):,} nodes: {formats.hosts(names)}" if len(names) > 3 else formats.hosts(names)
 
 
 def _bar(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:
-    """(outcome, start, width) of the bar that shows the outcomes' shares, in repetitions."""
+    """(outcome, start, width) of the bar of outcomes, in repetitions."""
     found, start = [], 0
     for one in OUTCOMES:
         found.append((one, start, counts[one]))
@@ -234,7 +234,7 @@ def _bar(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:
 
 
 def remarks(campaign: Campaign) -> list[str]:
-    """Sentences on the target and the results; none for a storage system with the results elsewhere."""
+    """Warnings about the target and the place of the results."""
     directory, types = campaign.about.target.directory, {row.target_fstype for row in campaign.rows}
     found = []
     if memory := sorted(name for name in types if name and fs_types.of(name).memory):
@@ -265,10 +265,10 @@ def remarks(campaign: Campaign) -> list[str]:
 
 
 def scaled(sweeps: Iterable[SweepFacts]) -> list[str]:
-    """Warnings on suites that were made to fit, with the sweeps where they are not the whole suite."""
+    """Warnings about scaled suites, naming the sweeps if only part of a suite is scaled."""
     suites: dict[str, list[SweepFacts]] = {}
     for sweep in sweeps:
-        if sweep.suite != system.SUITE:  # nothing is published of the node check
+        if sweep.suite != system.SUITE:  # the node check has no published figures
             suites.setdefault(sweep.suite or sweep.name, []).append(sweep)
     texts = []
     for suite, members in suites.items():
@@ -306,7 +306,7 @@ def table(campaign: Campaign, results: Sequence[PointSummary]) -> RenderableType
     for sweep in sentences.describe_sweeps(results, campaign.about.sweeps, system.SUITE, told):
         parts.append(Text(f"\n{sweep.sweep}", style="italic"))
         parts += [Padding(Text(one.text), (0, 0, 0, 2)) for one in sweep.sentences]
-    stacked = any(result.nodes > 1 for result in results)  # places are longer then
+    stacked = any(result.nodes > 1 for result in results)  # then places are longer
     shares = acceptance.published_shares(results, campaign.about.sweeps)
     for group in groups(results, shares, told):
         grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
@@ -336,7 +336,7 @@ def _verdicts(campaign: Campaign, told: Shared) -> Text:
         if counts[outcome]:
             line.append(f"\n{counts[outcome]:,} {outcome}: {findings.explain(planned, outcome, told)}")
     unchecked, applicable = tables.not_checked(campaign.checks)
-    if applicable:  # there is none where everything is missing
+    if applicable:  # no check is made if everything is missing
         line.append(f"\n{unchecked:,} of {human_count(applicable, 'check')} not checked")
     return line
 

@@ -1,4 +1,4 @@
-"""Two campaigns against each other, and campaigns over time, as HTML files in the style of the report (html.py)."""
+"""The pages of `compare` and `history`, in the style of the report (html.py)."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from iosweep.report import html
 
 # two campaigns
 
-#: Half width of the drawing of an interval, in its own units.
+#: Half width of the drawing of an interval, in drawing units.
 _HALF = 100.0
-#: The changes that drawings may end at, as shares: those that hold all intervals; then those that hold the changes.
+#: Possible changes at the ends of a drawing, as shares: to hold all intervals; else to hold the changes.
 _NARROW, _WIDE = (0.05, 0.10, 0.15, 0.20, 0.25), (0.25, 0.5, 1.0)
-#: A verdict -> the class of the page's style that has its color.
+#: Verdict -> CSS class with its color.
 _CLASSES: dict[Verdict, str] = {"worse": "invalid", "better": "valid", "same": "missing", "undecided": "suspect"}
 
 
 def compare_page(found: Sequence[Versus]) -> str:
-    """One or more comparisons as HTML text."""
+    """One or more comparisons as HTML."""
     return html.page("comparison", parts=[_part(one) for one in found], half=_HALF)
 
 
 def _part(versus: Versus) -> dict[str, object]:
-    """One campaign against the first, for the template. matters: half width of the band of differences that do not
-    matter, in units of the drawing; edge: what the drawing ends at, `±10 %`."""
+    """Values of a comparison for the template. matters: half width of the band of differences that do not matter, in
+    drawing units; edge: the change at the ends of the drawing, `±10 %`."""
     found = versus.found
     edge = _edge(found)
     singles = sorted(found.singles, key=lambda one: list(comparison.SYMBOLS).index(one.verdict))
@@ -45,8 +45,8 @@ def _part(versus: Versus) -> dict[str, object]:
 
 
 def _edge(found: Comparison) -> float:
-    """The change that the drawings end at, as a share: a multiple of 5 % that holds all intervals. Above 25 %, where
-    intervals may have any width, what holds the changes that are certain, or all where none is, and 100 % at most."""
+    """The change at the ends of the drawings, as a share: a multiple of 5 % that holds all intervals. If intervals
+    exceed 25 %, a limit that holds the certain changes (all changes if none is certain), at most 100 %."""
     drawn = [one for one in found.differences if one.change]
     ends = [abs(end) for one in drawn for end in _shares(one)]
     if narrow := [step for step in _NARROW if max(ends, default=0.0) <= step]:
@@ -57,8 +57,8 @@ def _edge(found: Comparison) -> float:
 
 
 def _strip(found: Comparison, one: Difference, edge: float) -> dict[str, object]:
-    """A row of a table of differences. low, middle, high: of the drawing, middle is None without an interval; below,
-    above: whether the interval goes on beyond the drawing."""
+    """A row of a table of differences. low, middle, high: in drawing units, middle is None without an interval; below,
+    above: whether the interval extends beyond the drawing."""
     row: dict[str, object] = {
         "name": comparison.brief(found, one),
         "figures": comparison.figures(one, found.column),
@@ -84,13 +84,13 @@ def _shares(one: Difference) -> tuple[float, float, float]:
 
 # campaigns over time
 
-#: Size of a drawing in its own units, with room for the axis.
+#: Size of a drawing in drawing units, with room for the axis.
 _WIDTH, _HEIGHT, _LEFT, _TOP = 720.0, 170.0, 112.0, 14.0
 _BOTTOM = _HEIGHT - 24.0
 
 
 def history_page(found: History) -> str:
-    """A history as HTML text."""
+    """A history as HTML."""
     return html.page(
         "history",
         history=found,
@@ -109,8 +109,8 @@ def history_page(found: History) -> str:
 
 
 def _drawn(found: History, line: Line) -> dict[str, object]:
-    """A headline, for the template, in units of the drawing. dots: nights with the interval of their repetitions;
-    levels: (from x, to x, y); marks: (x, changes of that night); ticks: (y, figure); dates: (x, date)."""
+    """Values of a headline for the template, in drawing units. dots: nights with the interval of their repetitions;
+    levels: (from x, to x, y); marks: (x, changed facts of the night); ticks: (y, figure); dates: (x, date)."""
     times = [one.began.timestamp() for one in found.nights]
     span = max(times[-1] - times[0], 1.0)
     ends = [end for reading in line.figures for end in _interval(reading)]
@@ -154,6 +154,6 @@ def _drawn(found: History, line: Line) -> dict[str, object]:
 
 
 def _interval(one: Reading) -> tuple[float, float]:
-    """The ends of a night's interval; its figure where it has none, or one that would hide all others."""
+    """Ends of a night's interval; the figure itself without an interval, or if a wide one would hide the others."""
     own = one.metric.interval
     return (one.value, one.value) if own is None or own.half_width_share > 0.5 else (own.low, own.high)

@@ -1,4 +1,4 @@
-"""A figure -> a Vega-Lite specification, which page, SVG and PNG share, and the files of all figures."""
+"""A figure -> a Vega-Lite specification, for page, SVG and PNG; and the files of all figures."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from iosweep.text import printable_lines
 
 #: JSON of Vega-Lite.
 Specification = dict[str, object]
-#: Name under which a specification looks its values up.
+#: Name of the data set with the values.
 DATA = "values"
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 INK, MUTED, LINE = "#1d2329", "#57606a", "#d8dde3"
 
-#: Ends and stations of the palette, from dark to light, so that an order is seen with every kind of color vision; the
-#: light end still stands out from white.
+#: Stations of the palette, from dark to light: the order is visible with every kind of color vision, and the light
+#: end differs from white.
 _STATIONS = ((45, 17, 96), (44, 90, 160), (22, 135, 127), (87, 160, 60), (200, 142, 0))
 _SINGLE = "#0b5fa5"
 
 _DASHES = ([1, 0], [5, 3])
 _SHAPES = ("circle", "triangle-up")
 
-#: The page gets the values of a mark as they are; one that is absent would be the word "undefined" as a field.
+#: Show the mark's own values: with a list of fields, an absent value would appear as "undefined".
 _TOOLTIP = {"content": "data"}
 _WIDTH, _HEIGHT = 360, 220
 #: Mean width of a character of the subtitle in pixels.
@@ -45,10 +45,10 @@ _CHARACTER = 5.3
 
 
 def specification(figure: Figure) -> Specification:
-    """The figure without its values, which go in as `datasets` under the name DATA.
+    """The figure without its values, which the renderer adds as the data set DATA.
 
-    Altair makes the layers. Put together by it, too, a figure takes three times as long: it copies all at each step.
-    A quarter of the rest it would spend on comparing each part with the schema, which a test does for the whole.
+    Altair makes the layers only. It would take three times as long for the whole figure, because it copies everything
+    at each step. Its validation is off (a quarter of the remaining time); a test validates the whole.
     """
     with schemapi.debug_mode(False):
         panels = [_panel(figure, panel, number) for number, panel in enumerate(figure.panels)]
@@ -63,24 +63,24 @@ def specification(figure: Figure) -> Specification:
 
 
 def with_values(figure: Figure) -> Specification:
-    """The figure complete, for a renderer."""
+    """The complete figure, for a renderer."""
     return {**specification(figure), "datasets": {DATA: [mark.values() for mark in figure.marks]}}
 
 
 def columns(panels: int) -> int:
-    """Panels side by side: four make a square, others at most three a row."""
+    """Number of panels side by side: four make a square, others at most three a row."""
     return 2 if panels == 4 else min(panels, 3)
 
 
 def palette(count: int) -> list[str]:
-    """So many colors, in the order of what they stand for, evenly along the palette."""
+    """Colors at even steps along the palette, in the order of the lines."""
     if count == 1:
         return [_SINGLE]
     return [_color(i / (count - 1)) for i in range(count)]
 
 
 def _color(place: float) -> str:
-    """The palette's color at a place from 0 to 1."""
+    """Color of the palette at a place from 0 to 1."""
     leg = min(int(place * (len(_STATIONS) - 1)), len(_STATIONS) - 2)
     share = place * (len(_STATIONS) - 1) - leg
     pairs = zip(_STATIONS[leg], _STATIONS[leg + 1], strict=True)
@@ -100,14 +100,14 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
     )
     base = alt.Chart(alt.NamedData(DATA)).encode(x=x, color=color)
     bars = base.transform_filter("datum.high > datum.low").mark_rule(strokeWidth=1.4)
-    # A mark without height stays in the line's data, so that the line breaks there.
+    # marks without height stay in the data of the line, so that it breaks there
     lines = base.mark_line(strokeWidth=2, invalid="break-paths-show-domains").encode(y=y)
     points = base.transform_filter("isValid(datum.y)").encode(y=y)
     if len(figure.measures) > 1:
         lines = lines.encode(strokeDash=alt.StrokeDash("measure:N", title=None, scale=_scale(figure, _DASHES)))
         points = points.encode(shape=alt.Shape("measure:N", title=None, scale=_scale(figure, _SHAPES)))
     elif figure.with_nodes:
-        # of the same size, a diamond looks smaller
+        # a diamond of the same size would look smaller
         points = points.encode(
             shape=alt.condition("datum.apart", alt.value("diamond"), alt.value("circle")),
             size=alt.condition("datum.apart", alt.value(110), alt.value(48)),
@@ -129,7 +129,7 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
         layers += _knees(base)
     drawn = [layer.to_dict(validate=False, context={"top_level": False}) for layer in layers]
     for layer in drawn:
-        del layer["data"]  # or it would not see what the panel's filter leaves
+        del layer["data"]  # layers use the filtered data of their panel
     return {
         "data": {"name": DATA},
         "title": {"text": panel.title, "fontSize": 13, "offset": 8},
@@ -142,7 +142,7 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
 
 
 def _shared(layers: Sequence[dict[str, dict[str, object]]]) -> dict[str, object]:
-    """The encodings that most layers of a panel repeat, taken out of them: half of a specification's bytes."""
+    """Move encodings that most layers repeat to their panel: saves half of the bytes."""
     found: dict[str, object] = {}
     for channel in ("x", "y", "color"):
         given = [layer["encoding"][channel] for layer in layers]
@@ -154,7 +154,7 @@ def _shared(layers: Sequence[dict[str, dict[str, object]]]) -> dict[str, object]
 
 
 def _knees(base: alt.Chart) -> list[alt.Chart]:
-    """A ring at the knee of each line; at that of the highest one a rule down to the axis, with its value."""
+    """A ring at the knee of each line; for the highest line also a rule down to the axis, with its value."""
     named = base.transform_filter("isValid(datum.label)").encode(color=alt.value(MUTED))
     ring = base.transform_filter("isValid(datum.knee)").mark_point(filled=False, size=190, strokeWidth=1.8, opacity=1)
     return [
@@ -165,7 +165,7 @@ def _knees(base: alt.Chart) -> list[alt.Chart]:
 
 
 def _scale(figure: Figure, how: Sequence[object]) -> alt.Scale:
-    """Scale of dashes or shapes, one for each measure."""
+    """Scale of dashes or shapes: one for each measure."""
     return alt.Scale(domain=list(figure.measures), range=list(how[: len(figure.measures)]))
 
 
@@ -175,18 +175,18 @@ def _y_scale(panel: Panel) -> alt.Scale:
 
 
 def _y_axis(panel: Panel) -> alt.Axis:
-    # As many decimals as a step needs, the same for all; powers of ten have none in common.
+    # all labels have as many decimals as a step needs; powers of ten differ in this
     decimals = len(f"{panel.ticks[1]:g}".partition(".")[2])
     return alt.Axis(values=list(panel.ticks), format=",.6~g" if panel.log else f",.{decimals}f")
 
 
 def _x_scale(values: Sequence[float]) -> alt.Scale:
     room = 1.15
-    if min(values) <= 0:  # empty files: as far from the smallest others as those are from their double
+    if min(values) <= 0:  # empty files: one doubling below the smallest others
         least = min((value for value in values if value > 0), default=1)
         domain = [-least * (room - 1), max(*values, least) * room]
         return alt.Scale(type="symlog", constant=least, domain=domain, nice=False)
-    # A logarithmic axis has no zero to start from: leave a little room on both sides instead.
+    # a logarithmic axis has no zero: leave a little room on both sides
     return alt.Scale(type="log", base=2, domain=[min(values) / room, max(values) * room], nice=False)
 
 
@@ -196,7 +196,7 @@ def _x_axis(figure: Figure) -> alt.Axis:
 
 
 def _lines(figure: Figure) -> list[str]:
-    """What an image needs that is seen without the page, in lines that are not much wider than the panels."""
+    """Text for an image without the page, in lines about as wide as the panels."""
     most = max(90, round(columns(len(figure.panels)) * _WIDTH / _CHARACTER))
     texts = [f"Sweep {figure.sweep}: {figure.subtitle}", *figure.notes, figure.origin]
     return [line for text in texts for line in textwrap.wrap(text, most) or [""]]
@@ -228,7 +228,7 @@ _CONFIG: Specification = {
         "gridColor": "#edf0f3",
         "titlePadding": 8,
     },
-    # Room for the widest label, so that the panels of a column stand in line.
+    # room for the widest label, so that the panels of a column align
     "axisY": {"minExtent": 38, "domain": False, "ticks": False},
     "axisX": {"labelOverlap": "greedy"},
     "legend": {
@@ -248,18 +248,18 @@ _CONFIG: Specification = {
 }
 
 
-#: The file beside the figures that lists them. Snakemake removes figures.done, an output, before it runs us.
+#: Lists the figures. Snakemake removes figures.done, which is an output, before it starts iosweep.
 _LIST = "names"
-#: Names of our figures, and the largest list of them that is read.
+#: Valid names of figures, and the largest list of names that is read.
 _NAME, _LIST_BYTES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,250}\.(svg|png)"), 1 << 20
-_PNG_SCALE = 2  # sharp in a document and on a screen with many dots
+_PNG_SCALE = 2  # sharp in documents and on high-resolution screens
 
 
 def export(results: Path) -> list[Path]:
-    """Write `results/figures/<name>.svg` and `.png` for every figure that has something to draw.
+    """Write `results/figures/<name>.svg` and `.png` for every figure with something to draw, and return the files.
 
-    Those of an earlier call that are not made again are removed; other files there are left alone. Returns the files
-    written. Raises FileNotFoundError when merge has not written to `results`, Damaged.
+    Figures of an earlier call that are not made again are removed; other files stay. Raises FileNotFoundError without
+    tables in `results`, Damaged.
     """
     campaign = load(results)
     with safe_paths.folder(results, reader.FIGURES, make=True) as folder:
@@ -272,7 +272,7 @@ def export(results: Path) -> list[Path]:
 
 
 def _made_before(folder: Folder) -> set[str]:
-    """The names of the figures of an earlier call."""
+    """Names of the figures of an earlier call."""
     try:
         told = folder.read(_LIST, _LIST_BYTES).decode()
     except (OSError, ValueError):
@@ -281,13 +281,13 @@ def _made_before(folder: Folder) -> set[str]:
 
 
 def _export(campaign: Campaign, folder: Folder) -> list[str]:
-    """The names of the files."""
-    import vl_convert  # late: it carries a JavaScript engine
+    """Write the figures; returns the names of their files."""
+    import vl_convert  # late: it contains a JavaScript engine
 
     made = []
     for figure in figures(campaign, summarize(campaign.rows)):
         if figure.panels:
-            # No base URL is allowed: a specification must not make the converter fetch anything.
+            # without allowed URLs, a specification cannot make the converter fetch anything
             svg = vl_convert.vegalite_to_svg(_drawable(with_values(figure)), allowed_base_urls=[])
             png = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
             for suffix, content in (("svg", svg.encode()), ("png", png)):
@@ -298,7 +298,8 @@ def _export(campaign: Campaign, folder: Folder) -> list[str]:
 
 
 def _drawable(part: Any) -> Any:
-    """A specification without control characters, which are no XML: at one of them the converter ends the process."""
+    """A specification without control characters, which are not allowed in XML: they make the converter end the
+    process."""
     if isinstance(part, dict):
         return {_drawable(key): _drawable(value) for key, value in part.items()}
     if isinstance(part, list | tuple):

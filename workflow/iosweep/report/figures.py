@@ -20,14 +20,14 @@ from iosweep.tables.reader import Campaign, Value
 from iosweep.text import human_count
 from iosweep.tools import parameters, tools
 
-#: What a figure shows -> its lines: name -> column. A rate has one line, without a name: the phase's own metric.
+#: Quantity -> its lines: name -> column. A rate has a single line without a name, of the phase's metric.
 _LINES = {
     "rate": {"": ""},
     "throughput": {"": "bandwidth_bytes_per_s"},
     "iops": {"": "ops_per_s"},
     "latency": {"mean": "latency_mean_s", "p99": "latency_p99_s"},
 }
-#: Titles of the figures whose phases all show one metric, and of the metrics of the others.
+#: Titles of figures of a single metric, and titles of the metrics in figures of rates.
 _RATES = {"throughput": "throughput", "iops": "IOPS"}
 _METRICS = {"bandwidth_bytes_per_s": "throughput", "ops_per_s": "IOPS"}
 _QUANTITIES = {
@@ -36,10 +36,10 @@ _QUANTITIES = {
     formats.OPS: "rate",
     formats.LATENCY: "latency",
 }
-#: Latencies that differ by more than this factor get a logarithmic axis.
+#: Factor between latencies above which their axis is logarithmic.
 _LOG_FROM = 50
-#: How far an interval makes an axis reach, as a multiple of the highest repetition. Bars beyond are cut, or one point
-#: that scatters would press all others flat; intervals with a grade are never cut.
+#: An axis reaches at most this multiple of the highest repetition. Longer bars are cut: a single wide interval would
+#: flatten all lines. Intervals with a grade are never cut.
 _ROOM = 1.25
 
 BARS = {
@@ -47,7 +47,7 @@ BARS = {
     "range": "Bars: smallest and largest repetition. Dots: each of them.",
     "none": "One repetition each, so there are no error bars.",
 }
-#: For bars that a panel does not hold.
+#: Explains bars that are cut.
 CUT = "Arrows: the interval goes on above; its width is in the table."
 _KNEES = (
     f"Ringed: the knee, the first value that reaches {100 * SHARE:g} % of the plateau, of ramps always, of other axes"
@@ -57,8 +57,11 @@ _KNEES = (
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot of a figure: a phase, or a value of the axis that makes panels. ticks: of the vertical axis, in `unit`,
-    from one end to the other; log: for latencies that a linear axis would press flat, all other axes start at zero."""
+    """One plot of a figure: a phase, or a value of the facet axis.
+
+    ticks: of the vertical axis, in `unit`, from end to end; log: for latencies of very different size. Other axes start
+    at zero.
+    """
 
     title: str
     unit: str
@@ -68,11 +71,11 @@ class Panel:
 
 
 class Mark(Struct, frozen=True, kw_only=True):
-    """A point of a line, in the unit of its panel, and the texts of its tooltip.
+    """A point of a line, in the unit of its panel, with the texts of its tooltip.
 
-    y: None where the line breaks; cut: whether the bar goes on above the panel; each: of every repetition, where there
-    are several; where: in figures against nodes; apart: whether it ran on nodes that its line's largest count did not
-    have; knee: of the mark that is the knee of its line; label: the same in few words, of the highest line.
+    y: None if the line breaks here; cut: whether the bar extends above the panel; each: values of several repetitions;
+    where: nodes, in figures over node counts; apart: whether it ran on nodes that the largest count of its line did not
+    have; knee: text if the mark is the knee of its line; label: short text at the knee of the highest line.
     """
 
     panel: int
@@ -97,18 +100,18 @@ class Mark(Struct, frozen=True, kw_only=True):
     label: str | None = None
 
     def values(self) -> dict[str, object]:
-        """The fields that the specification reads, without those that have no value."""
+        """Fields for the specification, without empty ones."""
         own = structs.asdict(self)
         return {name: value for name, value in own.items() if name != "phase" and (value is not None or name in "xy")}
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture. Every value is in the unit of its panel.
+    """A picture. All values are in the unit of their panel.
 
-    name: stable, fit for a file name; subtitle: conditions, and what does not vary; slice: the same for figures that
-    differ in their quantity alone, "" for one that shows no quantity; origin: campaign, target and date; panels: none
-    where there is nothing to draw, and the notes say why; series: names of the lines, in order; measures: drawn with
+    name: stable, fit for a file name; subtitle: conditions, and constant parameters; slice: identifies the figures that
+    differ in their quantity only, "" if the quantity is fixed; origin: campaign, target and date; panels: empty if
+    there is nothing to draw, which the notes explain; series: names of the lines, in order; measures: drawn with
     different dashes, such as mean and p99; with_nodes: whether marks have `apart`.
     """
 
@@ -137,7 +140,7 @@ def figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]
     seen: dict[str, int] = {}
     named = []
     for figure in sorted(found, key=lambda figure: order.index(figure.sweep)):
-        # sweeps may differ only in what a file name cannot hold, and some file systems do not tell cases apart
+        # names of sweeps may differ only in characters that file names lack, or in case, which some file systems ignore
         key = figure.name.lower()
         seen[key] = seen.get(key, 0) + 1
         named.append(figure if seen[key] == 1 else replace(figure, name=f"{figure.name}-{seen[key]}"))
@@ -145,7 +148,7 @@ def figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]
 
 
 def _figure(cut: Slice, quantity: str, origin: str, phase: str | None = None) -> Figure:
-    """A figure of a slice without its content. phase: the only one that is drawn; None for all."""
+    """A figure of a slice without panels and marks. phase: the only phase to draw; None for all."""
     results = [result for result in cut.results if phase in (None, result.phase)]
     return Figure(
         name=_name(cut, quantity, results, phase),
@@ -168,7 +171,7 @@ def _figure(cut: Slice, quantity: str, origin: str, phase: str | None = None) ->
 
 
 def _series(results: Sequence[PointSummary], color: str | None) -> tuple[str, ...]:
-    """Names of the lines in the order of their values; results without a value come first."""
+    """Names of the lines in the order of their values, unknown values first."""
     if color is None:
         return ("",)
     ordered = sorted({result.parameters[color] for result in results}, key=lambda value: (value is not None, value))
@@ -179,8 +182,8 @@ def _series(results: Sequence[PointSummary], color: str | None) -> tuple[str, ..
 
 
 def rate_figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
-    """The figures of rates and latencies. Panels are phases, unless a third axis varies: then there is a figure for
-    each phase, with a panel for each value."""
+    """Figures of rates and latencies. Panels are phases; if a third axis varies, each phase has a figure with a panel
+    for each value."""
     origin, ramps = formats.origin(campaign), {sweep.name: sweep.ramp for sweep in campaign.about.sweeps}
     found = []
     for cut in slices(campaign, results):
@@ -191,7 +194,7 @@ def rate_figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Fi
 
 
 def _quantities(cut: Slice) -> tuple[str, ...]:
-    """What is drawn of a slice. Where transfer sizes differ, throughput and IOPS tell two stories of every phase."""
+    """Quantities to draw for a slice. If transfer sizes differ, both throughput and IOPS are needed."""
     if cut.kind == "metadata":
         return ("rate",)
     known = parameters()
@@ -201,12 +204,13 @@ def _quantities(cut: Slice) -> tuple[str, ...]:
 
 
 def _rate_figure(cut: Slice, quantity: str, phase: str | None, origin: str, ramp: str | None) -> Figure | None:
-    """One figure; None if it would only repeat that there is nothing to draw. ramp: the axis that the sweep climbs."""
+    """A figure; None if an earlier figure already says that there is nothing to draw. ramp: the climbed axis of the
+    sweep."""
     results = [result for result in cut.results if phase in (None, result.phase)]
     lines = _LINES[quantity]
     drawable = [result for result in results if _metrics(result, lines)]
     if quantity in ("latency", "iops") and not drawable:
-        return None  # the figure before it says why
+        return None  # the figure of throughput says why
     bars = _bars(drawable, lines)
     largest = _largest(cut, drawable) if cut.x == "nodes" else {}
     several = bool(findings.several_builds(drawable))
@@ -215,7 +219,7 @@ def _rate_figure(cut: Slice, quantity: str, phase: str | None, origin: str, ramp
     marks: list[Mark] = []
     for title, inside in _panels(cut, results, phase):
         if any(result in drawable for result in inside):
-            # panels of one phase share unit and axis, so that they compare at a glance
+            # panels of a phase share unit and axis, so that a reader can compare them
             panel, unit = _panel(title, results if phase else inside, lines, bars)
             for result in inside:
                 found = _marks(result, cut, lines, bars, unit, len(panels), several)
@@ -245,8 +249,7 @@ def _phases(results: Sequence[PointSummary]) -> list[str]:
 
 
 def _bars(drawable: Sequence[PointSummary], lines: Mapping[str, str]) -> str:
-    """Which error bars all results of a figure can have: where an interval says nothing, what was seen. A percentile
-    has no interval."""
+    """Error bars that all results of a figure have: intervals, else ranges. A percentile has no interval."""
     if all(result.used < 2 for result in drawable):
         return "none"
     metrics = [metric for result in drawable for _, metric in _metrics(result, lines)]
@@ -261,7 +264,7 @@ def _ends(metric: Metric, bars: str) -> tuple[float, float]:
 
 
 def _largest(cut: Slice, drawable: Sequence[PointSummary]) -> dict[tuple[object, ...], PointSummary]:
-    """Line of a figure against nodes -> its result of the most nodes."""
+    """Line of a figure over node counts -> its result with the most nodes."""
     ordered = sorted(drawable, key=lambda result: result.nodes)
     return {(result.phase, *cut.line_of(result)): result for result in ordered}
 
@@ -295,8 +298,8 @@ def _units(result: PointSummary, lines: Mapping[str, str]) -> tuple[Unit, ...]:
 def _marks(
     result: PointSummary, cut: Slice, lines: Mapping[str, str], bars: str, unit: Unit, panel: int, several: bool
 ) -> list[Mark]:
-    """The marks of one result; without a figure, a mark without height, at which the line breaks. several: whether the
-    figure's results are of several builds."""
+    """The marks of a result; without a figure, a mark without height, where the line breaks. several: name the build,
+    because the figure has results of several builds."""
     mark = Mark(
         panel=panel,
         x=result.parameters[cut.x],
@@ -332,7 +335,7 @@ def _marks(
 
 
 def _within(mark: Mark, panel: Panel) -> Mark:
-    """A mark whose bar ends where its panel does."""
+    """Cut the bar of a mark at the end of its panel."""
     end = panel.ticks[-1]
     return structs.replace(mark, high=end, cut=True) if mark.high is not None and mark.high > end else mark
 
@@ -340,8 +343,8 @@ def _within(mark: Mark, panel: Panel) -> Mark:
 def _knees(
     cut: Slice, results: Sequence[PointSummary], ramp: str | None
 ) -> dict[tuple[str, str], tuple[str, str | None]]:
-    """(point, phase) of a knee -> its tooltip, and the label of the highest line of a panel. Knees of the axis that the
-    sweep climbs are always marked, those of other axes where they can be shown."""
+    """(point, phase) of a knee -> its tooltip, and the label if its line is the highest of a panel. Knees of the
+    climbed axis are always marked; knees of other axes only if they are certain."""
     option = parameters()[cut.x]
     if option.role != "x":
         return {}
@@ -365,7 +368,7 @@ def _knees(
 
 
 def linear_ticks(largest: float) -> tuple[float, ...]:
-    """Three to six round numbers from zero to at least the largest value."""
+    """Three to six round numbers from zero to the largest value or above."""
     largest = largest if largest > 0 else 1.0
     power = 10.0 ** math.floor(math.log10(largest / 4))
     step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if largest <= 5 * power * factor)
@@ -373,7 +376,7 @@ def linear_ticks(largest: float) -> tuple[float, ...]:
 
 
 def log_ticks(smallest: float, largest: float) -> tuple[float, ...]:
-    """Powers of ten from at most the smallest to at least the largest value."""
+    """Powers of ten that enclose all values."""
     first, last = math.floor(math.log10(smallest)), math.ceil(math.log10(largest))
     return tuple(10.0**power for power in range(first, last + 1))
 
@@ -383,17 +386,17 @@ def log_ticks(smallest: float, largest: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class _Growth:
-    """A line of a slice that grows. without: its results that have no figure, where the line breaks."""
+    """A line of a scaling figure. without: results without a figure, where the line breaks."""
 
     panel: str
     series: str
-    order: tuple[bool, Value]  # of the series; a result without a value comes first
+    order: tuple[bool, Value]  # of the line; unknown values first
     scaling: Scaling
     without: tuple[PointSummary, ...]
 
 
 def scaling_figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
-    """A figure of the share of linear growth for each slice over node counts."""
+    """Share of linear growth: a figure for each slice over node counts."""
     origin, found = formats.origin(campaign), []
     for cut in slices(campaign, results):
         if cut.x == "nodes" and (lines := [*_growing(cut)]):
@@ -402,7 +405,7 @@ def scaling_figures(campaign: Campaign, results: Sequence[PointSummary]) -> list
 
 
 def _growing(cut: Slice) -> Iterator[_Growth]:
-    """One line for each phase, unless another axis makes the lines: then panels are phases."""
+    """A line for each phase; if another axis makes the lines, phases are panels."""
     for phase in _phases(cut.results):
         own = [result for result in cut.results if result.phase == phase]
         measured = [result for result in own if result.headline]
@@ -506,7 +509,7 @@ def _title(cut: Slice, quantity: str, results: Sequence[PointSummary], phase: st
 
 
 def _subtitle(cut: Slice, results: Sequence[PointSummary]) -> str:
-    """Conditions, and the parameters that do not vary, as far as they apply."""
+    """Conditions, and parameters that are constant and have an effect."""
     drawn = {result.phase for result in results}
     parts = [formats.describe(cut.condition, cut.kind, drawn)]
     options = tools()[cut.condition.tool].options if cut.condition.tool in tools() else {}
@@ -527,7 +530,7 @@ def _rate_notes(
     lines: Mapping[str, str],
     largest: Mapping[tuple[object, ...], PointSummary],
 ) -> Iterator[str]:
-    """What the error bars are, and unlike builds and nodes."""
+    """Explain error bars, and different builds and nodes."""
     if drawable:
         yield BARS[bars]
         if len(lines) > 1 and bars != "none":
@@ -553,10 +556,10 @@ def _rate_notes(
 def _verdict_notes(
     cut: Slice, results: Sequence[PointSummary], drawn: Sequence[PointSummary], phase: str | None
 ) -> Iterator[str]:
-    """What is hollow, and what is not drawn, with the reasons."""
+    """Explain hollow marks, and results that are not drawn, with reasons."""
     if hollow := [result for result in drawn if result.verdict != "valid"]:
         yield f"Hollow: {len(hollow)} not valid ({findings.reasons(hollow)})."
-    # a result that counts but lacks this figure is the tool's doing, not a verdict
+    # a result that counts but lacks this figure has no verdict to report: the tool does not print it
     unused = [result for result in results if not result.used]
     for state in OUTCOMES:
         if own := [result for result in unused if result.state == state]:
@@ -566,5 +569,5 @@ def _verdict_notes(
 
 
 def _slug(text: str) -> str:
-    """Text as part of a file name: letters, digits, dots, hyphens and underscores."""
+    """Replace characters other than letters, digits, dots, hyphens and underscores, for a file name."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text)

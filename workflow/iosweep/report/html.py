@@ -1,4 +1,4 @@
-"""What all pages share: the environment of templates, the policy, the script that draws, data for the scripts."""
+"""Shared by all pages: templates, security policy, drawing library, data for scripts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from iosweep.text import human_count
 _HERE = Path(__file__).parent
 
 
-@cache  # with the templates that it has compiled
+@cache  # keeps compiled templates
 def environment() -> Environment:
-    """The templates of this folder: all text is escaped, and a name without a value is an error."""
+    """The templates of this folder. All text is escaped; a name without a value is an error."""
     made = Environment(
         loader=FileSystemLoader(_HERE),
         autoescape=True,
@@ -43,14 +43,14 @@ def environment() -> Environment:
 
 
 def page(name: str, **values: object) -> str:
-    """A page without scripts: `<name>.html` in the style of the report and of `<name>.css`."""
+    """A page without scripts: `<name>.html` with the style of the report and of `<name>.css`."""
     style = read("page.css") + read(f"{name}.css")
     shell = {"policy": policy(style), "style": Markup(style), "data": "", "scripts": []}  # noqa: S704  our own files
     return environment().get_template(f"{name}.html").render(**shell, **values)
 
 
 def data(content: Mapping[str, object]) -> str:
-    """A script element with compressed data, which no browser runs; page.js unpacks it.
+    """A script element with compressed data, which browsers do not run; page.js unpacks it.
 
     Base64 needs no escaping in HTML, and cannot end the element.
     """
@@ -59,9 +59,9 @@ def data(content: Mapping[str, object]) -> str:
 
 
 def policy(style: str, scripts: Iterable[str] = ()) -> str:
-    """Content security policy: nothing may be fetched or sent, and nothing runs but what was written here.
+    """Content security policy: no requests, and only these scripts and this style.
 
-    Vega evaluates its expressions with an interpreter (charts.js), so that 'unsafe-eval' is not needed either.
+    Vega evaluates its expressions with an interpreter (charts.js), so that 'unsafe-eval' is not needed.
     """
     hashes = " ".join(_hash(script) for script in scripts) or "'none'"
     return f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
@@ -69,7 +69,7 @@ def policy(style: str, scripts: Iterable[str] = ()) -> str:
 
 @cache
 def library() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script; a second of work, so only once."""
+    """Vega, Vega-Lite and Vega-Embed as one script, which takes a second to make."""
     import vl_convert
 
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
@@ -84,7 +84,7 @@ def read(name: str) -> str:
 
 
 def read_all(names: Iterable[str]) -> str:
-    """Several scripts as one module, whose first statement waits for the data."""
+    """Join scripts into a module, whose first statement waits for the data."""
     return "\n".join(map(read, names))
 
 
@@ -93,10 +93,10 @@ def _time(moment: datetime) -> str:
 
 
 def _coded(text: str) -> Markup:
-    """Text in which what is between backticks is code."""
+    """Show text between backticks as code."""
     return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  escaped
 
 
 def _unbroken(text: str) -> str:
-    """Text that a narrow card breaks between its parts only: `n = 3` and `2.1 %` stay on one line."""
+    """Keep `n = 3` and `2.1 %` on one line of a narrow card."""
     return re.sub(r" (?=[=%])|(?<=[=±]) ", "\N{NO-BREAK SPACE}", text)

@@ -1,8 +1,7 @@
-"""One HTML file that holds everything: it opens from a disk, without a network, and keeps what it shows to itself.
+"""The report as a single HTML file that opens from a disk without a network and sends nothing.
 
-Nothing of a campaign is trusted: text goes through Jinja2's escaping, data into a block of base64 that the script
-unpacks and sets as text. The page's policy allows no request at all, and only the scripts and the style of this
-package.
+Nothing in a campaign is trusted. Jinja2 escapes text; data is in a block of base64, which the script unpacks and sets
+as text. The policy of the page allows no requests, and only the scripts and the style of this package.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ from iosweep.report.figures import Figure, figures
 from iosweep.tables import reader
 from iosweep.tables.reader import Campaign, load, load_latencies, load_series
 
-#: In the order in which they run: each uses those before it.
+#: In the order in which they run: each uses earlier ones.
 _SCRIPTS = ("page.js", "behind_rows.js", "results_table.js", "switches.js", "charts.js")
 
 
 def write(results: Path) -> Path:
-    """Write `results/report.html`, whole or not at all, and return its path.
+    """Write `results/report.html` atomically and return its path.
 
-    Raises FileNotFoundError when merge has not written to `results`.
+    Raises FileNotFoundError without tables in `results`.
     """
     safe_paths.write(results, reader.REPORT, render(results).encode() + b"\n")
     return results / reader.REPORT
 
 
 def render(results: Path) -> str:
-    """The report of one campaign as HTML text.
+    """The report of a campaign as HTML.
 
-    Raises FileNotFoundError when merge has not written to `results`.
+    Raises FileNotFoundError without tables in `results`.
     """
     with collector.paused():
         return _page(results, load(results))
@@ -68,7 +67,7 @@ def _page(results: Path, campaign: Campaign) -> str:
 
 
 def _sections(campaign: Campaign, results: Sequence[PointSummary], drawings: Sequence[Figure]) -> dict[str, object]:
-    """The values of the sections below the first screen."""
+    """Values of the sections below the first screen."""
     about = campaign.about
     return {
         "sweeps": [(sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in about.sweeps],
@@ -97,7 +96,7 @@ def _data(
     drawings: Sequence[Figure],
     shares: PublishedShares,
 ) -> dict[str, object]:
-    """The content of the data element, for the scripts."""
+    """Content of the data element, for the scripts."""
     repetitions = results_table.median_repetitions(summary)
     series, rates = load_series(results, repetitions)
     latencies = load_latencies(results, results_table.counted_repetitions(summary))
@@ -125,7 +124,7 @@ def _data(
 
 
 def _rounded(value: object) -> object:
-    """With six significant digits: more would be noise, and bytes in the page."""
+    """Round to six significant digits, to save bytes."""
     if isinstance(value, dict):
         return {name: _rounded(one) for name, one in value.items()}
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""The table of results: a row for each phase of a point; behind it repetitions, rates over time, latencies. Pure."""
+"""The table of results: a row for each phase of a point, with its repetitions, rates over time, latencies. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from iosweep.tools import Option, parameters
 
 Cell = Value | None
 
-#: Figures: column -> (title, unit, size of the unit). One unit per column, so that it can be read down and copied.
+#: Figures: column -> (title, unit, size of the unit). A column has a single unit, for reading and copying.
 _FIGURES = {
     "bandwidth_bytes_per_s": ("throughput", "MiB/s", 2**20),
     "ops_per_s": ("operations", "1/s", 1.0),
@@ -34,7 +34,7 @@ _FIGURES = {
     "latency_p99_s": ("p99", "µs", 1e-6),
     "latency_p99_9_s": ("p99.9", "µs", 1e-6),
 }
-#: Figures whose columns are folded, the highest rank first, where the window is narrow.
+#: Ranks of the columns that are folded in a narrow window, highest first.
 _RANKS = {"latency_mean_s": 4, "latency_p99_s": 4, "latency_p50_s": 6, "latency_p99_9_s": 6}
 _ONE_REPETITION = {
     **_FIGURES,
@@ -48,7 +48,7 @@ _ONE_REPETITION = {
     "start_skew_s": ("start skew", "ms", 1e-3),
     "passes": ("passes", "", 1.0),
 }
-#: What the switches offer: key -> (title, column).
+#: Choices of the switches: key -> (title, column).
 QUANTITIES = {
     "throughput": ("throughput", "bandwidth_bytes_per_s"),
     "iops": ("IOPS", "ops_per_s"),
@@ -60,10 +60,10 @@ QUANTITIES = {
 
 
 class Column(Struct, frozen=True, omit_defaults=True):
-    """A column for the page's script. `type` says how it shows and sorts a cell.
+    """A column for the page's script. `type` decides how a cell is shown and sorted.
 
-    `rank`: what does not fit into the window is folded into the detail of its row, highest rank first; 0 never is.
-    Parameters tell rows apart, so they are folded last, and then into the cell of the phase.
+    `rank`: columns that do not fit into the window are folded into the detail of their row, highest rank first; 0 never
+    is. Parameters distinguish rows: they are folded last, and into the cell of the phase.
     """
 
     title: str
@@ -77,8 +77,8 @@ class Column(Struct, frozen=True, omit_defaults=True):
 class Details(Struct, frozen=True):
     """Data behind a row.
 
-    `each`: the command is that of the first of several nodes, each of which started the tool by itself; `published`:
-    shares of published figures, in words; `where`, `checks`: repetition -> numbers of `Payload.texts`.
+    `each`: the command is the first node's, and each node started its own; `published`: shares of published figures, in
+    words; `where`, `checks`: repetition -> indexes in `Payload.texts`.
     """
 
     sweeps: str
@@ -93,7 +93,7 @@ class Details(Struct, frozen=True):
 
 
 class Payload(Struct, frozen=True):
-    """The table for the page's script. `texts`: evidence repeats, so it is carried once, and referred to."""
+    """The table for the page's script. `texts`: evidence, each text once."""
 
     columns: list[Column]
     rows: list[list[Cell]]
@@ -103,13 +103,13 @@ class Payload(Struct, frozen=True):
 
 
 def ordered(results: Iterable[PointSummary], sweeps: Iterable[SweepFacts]) -> list[PointSummary]:
-    """Results by sweep, then by parameters and phase: neighbors in the table differ as little as they can."""
+    """Sort results by sweep, parameters and phase, so that neighbors in the table differ little."""
     place: dict[str, int] = {}
     for number, sweep in enumerate(sweeps):
         for point in sweep.points:
             place.setdefault(point, number)
     listed = list(results)
-    # a point's phases stand together, whichever parameters each of them uses
+    # phases of a point stand together, whichever parameters they use
     of_point = [result.parameters for result in merge_point_parameters(listed)]
 
     def key(i: int) -> tuple[object, ...]:
@@ -135,11 +135,11 @@ def payload(results: Sequence[PointSummary], checks: Iterable[CheckRow], shares:
 
 
 def varying(results: Sequence[PointSummary]) -> list[str]:
-    """Parameters that get a column: those that vary among the results of a kind. `constant` has the others."""
+    """Parameters that get a column because they vary among the results of a kind. `constant` has the others."""
     kinds: dict[str, list[PointSummary]] = {}
     for result in results:
         kinds.setdefault(result.kind, []).append(result)
-    # without a phase time, data phases make one pass over the files, which is another value
+    # None counts as a value: without a phase time, data phases make one pass over the files
     times = {result.parameters["phase_time_s"] for result in kinds.get("data", ())}
     return [
         name
@@ -149,7 +149,7 @@ def varying(results: Sequence[PointSummary]) -> list[str]:
 
 
 def constant(results: Sequence[PointSummary]) -> dict[str, str]:
-    """The other parameters in words, by kind of phase: `data`, `metadata`; `IOR data` where several tools measured."""
+    """The other parameters in words, by kind of phase: `data`, `metadata`; `IOR data` if several tools measured."""
     shown = varying(results)
     texts = {}
     for kind in ("data", "metadata"):
@@ -174,22 +174,22 @@ def _values(results: Iterable[PointSummary], name: str) -> dict[Value, None]:
 
 
 def _is_words(option: Option) -> bool:
-    """Whether its values are words, not numbers."""
+    """Whether the values are words, not numbers."""
     return option.kind in ("flag", "choice")
 
 
 def having(results: Iterable[PointSummary]) -> dict[str, int]:
-    """Outcome -> how many results have a repetition with it."""
+    """Outcome -> number of results with a repetition that has it."""
     counts = Counter(one for result in results for one in result.outcomes)
     return {one: counts[one] for one in OUTCOMES}
 
 
-#: Reads the cell of a column.
+#: Reads a cell of a column.
 _Read = Callable[[PointSummary], Cell]
 
 
 def _columns(results: Sequence[PointSummary], shares: PublishedShares) -> Iterator[tuple[Column, _Read]]:
-    """The columns that any result needs, with how their cells are read."""
+    """Columns that any result needs, each with the function that reads its cells."""
     yield Column("verdict", "verdict", "verdict"), lambda result: result.state
     yield Column("phase", "phase", "phase"), lambda result: formats.phase(result.phase)
     if len({result.tool for result in results}) > 1:
@@ -229,7 +229,7 @@ def _parameter(name: str, option: Option) -> _Read:
         value = result.parameters[name]
         if value is None or not formats.applies(name, result.parameters):
             return None
-        return formats.parameter(name, value) if _is_words(option) else value  # numbers stay numbers, to sort as such
+        return formats.parameter(name, value) if _is_words(option) else value  # numbers stay numbers, for sorting
 
     return read
 
@@ -244,12 +244,12 @@ def _half_width(result: PointSummary) -> Cell:
 
 
 def _of_operations(attribute: str) -> _Read:
-    """Of the repetitions' operations per second, where there are several."""
+    """A statistic of operations per second, if there are several repetitions."""
     return lambda r: _scaled(getattr(m, attribute), 1.0) if (m := r.metrics.get("ops_per_s")) and m.n > 1 else None
 
 
 def _scaled(value: float | None, unit: float) -> float | None:
-    """In the unit, with six significant digits: more would be noise, and bytes in the page."""
+    """Convert to a unit and round to six significant digits, to save bytes."""
     return None if value is None else float(f"{value / unit:.6g}")
 
 
@@ -283,14 +283,14 @@ def _details(
 
 
 def _where(row: Row, with_build: bool) -> str:
-    """`on node[01-04], Slurm job 104`; "" for what was not measured."""
+    """`on node[01-04], Slurm job 104`; "" if nothing was measured."""
     hosts = formats.hosts(hosts_of(row))
     parts = [f"on {hosts}" if hosts else "", f"Slurm job {row.slurm_job}" if row.slurm_job else ""]
     return ", ".join(filter(None, [*parts, f"build {row.tool_build}" if with_build and row.tool_build else ""]))
 
 
 def _of_repetition(name: str, size: float) -> Callable[[Row], Cell]:
-    """A figure of a repetition; `passes` only where data was moved more than once."""
+    """Read a figure of a repetition; `passes` only if data was moved more than once."""
 
     def read(row: Row) -> Cell:
         value = row.figures.get(name)
@@ -299,7 +299,7 @@ def _of_repetition(name: str, size: float) -> Callable[[Row], Cell]:
     return read
 
 
-#: Columns of the table of repetitions, with how their cells are read.
+#: Columns of the table of repetitions, each with the function that reads its cells.
 _REPETITION: list[tuple[Column, Callable[[Row], Cell]]] = [
     (Column("repetition", "count"), lambda row: row.repetition),
     (Column("verdict", "verdict"), outcome),
@@ -320,13 +320,13 @@ _REPETITION: list[tuple[Column, Callable[[Row], Cell]]] = [
 ]
 
 
-# what the switches of the figures show
+# data for the switches of the figures
 
 
 class Quantity(Struct, frozen=True):
-    """A quantity of all results, in SI base units, None where there is none; for the page's script.
+    """A quantity of all results in SI base units, None without a value; for the page's script.
 
-    low, high: the smallest and the largest repetition, None where there is one. units: name, size, smallest figure.
+    low, high: the smallest and the largest of several repetitions; units: (name, size, smallest figure shown in it).
     """
 
     title: str
@@ -338,7 +338,7 @@ class Quantity(Struct, frozen=True):
 
 
 def quantities(results: Sequence[PointSummary]) -> dict[str, Quantity]:
-    """The quantities that any result has, for the switches."""
+    """Quantities that any result has, for the switches."""
 
     def rounded(values: Iterable[float | None]) -> list[float | None]:
         return [None if value is None else float(f"{value:.4g}") for value in values]
@@ -364,12 +364,12 @@ def quantities(results: Sequence[PointSummary]) -> dict[str, Quantity]:
 
 # behind a row: rates over time, rates of nodes and workers, latencies
 
-#: Bounds of what the page carries: values of a line, lines of a figure, rows of a table of rates, bytes of everything.
+#: Limits of the page: values of a line, lines of a figure, rows of a table of rates, bytes of all of these.
 MOST_VALUES, MOST_LINES, MOST_RATES, MOST_BYTES = 60, 8, 16, 350_000
 
 _SHARE = (Unit("%", 0.01, 0.0),)
 _RATES = {"bandwidth_bytes_per_s": formats.THROUGHPUT, "ops_per_s": formats.OPS}
-#: Title -> unit, and quantity -> its name beside others. What was always zero is not drawn.
+#: Title -> unit, and quantity -> its name beside others. Quantities that are always zero are not drawn.
 _OF_NODES: Mapping[str, tuple[Sequence[Unit], Mapping[str, str]]] = {
     "CPUs that measure, busy": (_SHARE, {"measuring_cpus_busy_share": ""}),
     "Client of the file system": (
@@ -385,14 +385,14 @@ _OF_NODES: Mapping[str, tuple[Sequence[Unit], Mapping[str, str]]] = {
     "Dirty pages": (formats.SIZE, {"dirty_bytes": ""}),
 }
 
-#: Percents whose latencies are drawn.
+#: Percents of the drawn latencies.
 PERCENTS = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999)
-#: I/Os that must be slower than a percentile, as in the columns of percentiles.
+#: Least number of I/Os slower than a percentile, as for the columns of percentiles.
 _BEYOND = 10
 
 
 class Line(Struct, frozen=True, omit_defaults=True):
-    """A line: values at even intervals in the figure's unit, None where nothing was read. Times in seconds."""
+    """Values at even intervals in the figure's unit, None without a reading. Times in seconds."""
 
     name: str
     begin_s: float
@@ -401,7 +401,7 @@ class Line(Struct, frozen=True, omit_defaults=True):
 
 
 class Drawing(Struct, frozen=True, omit_defaults=True):
-    """A small figure. `left`: how many lines there are beside those that are drawn."""
+    """A small figure. `left`: number of lines that are not drawn."""
 
     title: str
     unit: str
@@ -411,8 +411,10 @@ class Drawing(Struct, frozen=True, omit_defaults=True):
 
 
 class OfResult(Struct, frozen=True, omit_defaults=True):
-    """What is behind a row, of one repetition. `rates`: slowest first; `elsewhere`: it is in the tables only; `none`:
-    why there is nothing."""
+    """Data over time behind a row, from one repetition.
+
+    `rates`: slowest first; `elsewhere`: too large for the page, so only in the tables; `none`: why there is nothing.
+    """
 
     repetition: int = 0
     drawings: tuple[Drawing, ...] = ()
@@ -423,7 +425,7 @@ class OfResult(Struct, frozen=True, omit_defaults=True):
 
 
 def median_repetitions(results: Iterable[PointSummary]) -> dict[PhaseKey, int]:
-    """The repetition of each phase whose headline is nearest to the median; the first where none counts."""
+    """The repetition of each phase whose headline is nearest to the median; the first if none counts."""
     found = {}
     for result in results:
         rows = [row for row in result.rows if row.repetition is not None]
@@ -467,12 +469,12 @@ def over_time(
 
 
 def _rates(series: Sequence[Series]) -> list[Drawing]:
-    """The rate of the whole, of each node and of each worker, as far as there are several."""
+    """The total rate; the rates of several nodes; the rates of several workers."""
     for name, units in _RATES.items():
         nodes = [one for one in series if one.name == name and one.worker is None]
         workers = [one for one in series if one.name == name and one.worker is not None]
         if nodes or workers:
-            whole = summed(nodes) if nodes else None  # the table may lack workers
+            whole = summed(nodes) if nodes else None  # the table may lack nodes
             title = f"Rate, sum of {len(nodes)} nodes" if len(nodes) > 1 else "Rate"
             found = [_drawing(title, units, [("", whole)])] if whole else []
             if len(nodes) > 1:
@@ -502,7 +504,7 @@ def _of_nodes(series: Sequence[Series]) -> list[Drawing]:
 def _drawing(
     title: str, units: Sequence[Unit], named: Sequence[tuple[str, Series]], thin: bool = False
 ) -> Drawing | None:
-    """A figure of these lines, or of the lowest and the highest; None where nothing was read."""
+    """A figure of all lines, or of the lowest and the highest; None without readings."""
     known = [(name, one, read) for name, one in named if (read := _read(one))]
     if not known:
         return None
@@ -550,7 +552,7 @@ def counted_repetitions(results: Sequence[PointSummary]) -> set[tuple[str, str, 
 
 
 def latencies_of(results: Sequence[PointSummary], known: Mapping[tuple[str, str], Histogram]) -> dict[str, object]:
-    """For the page's script: the percents, and for each result its latencies in seconds there (none: an empty list)."""
+    """For the page's script: percents, and the latencies of each result at these in seconds (empty without any)."""
     found = [known.get((result.point, result.phase)) for result in results]
     return {
         "percents": PERCENTS,

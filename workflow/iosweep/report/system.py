@@ -1,4 +1,4 @@
-"""The nodes that measured: what they share and differ by, the node check, pictures of their CPUs. Pure."""
+"""The nodes that measured: common and different facts, the node check, pictures of their CPUs. Pure."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from iosweep.tables.reader import Node as NodeRow
 from iosweep.text import human_count, some
 from iosweep.tools.axes import TRANSFER_SIZE
 
-#: Less of the memory available than this is worth a note.
+#: Share of available memory below which a note is shown.
 _LITTLE_MEMORY = 0.1
 
 SUITE = "node-check"
 
-#: A fact of a node, in lines. Without any, it is not recorded.
+#: Lines of a fact of a node; empty if it is not recorded.
 Lines = tuple[str, ...]
-#: Another at each moment: that it differs says nothing.
+#: This fact changes all the time, so a difference between nodes means nothing.
 _FREE = "free on the target"
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A fact that differs between nodes. odd: not as on most nodes."""
+    """A fact that differs between nodes. odd: most nodes have another value."""
 
     lines: Lines
     odd: bool
@@ -42,7 +42,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Node:
-    """results: number of rows that were measured with these facts."""
+    """results: number of rows measured with these facts."""
 
     host: str
     results: int
@@ -51,8 +51,8 @@ class Node:
 
 @dataclass(frozen=True)
 class Nodes:
-    """alike: (title, value) of the facts that are the same on all nodes; differing: titles of the others; notes: what
-    may spoil figures."""
+    """alike: (title, value) of facts that all nodes have in common; differing: titles of the other facts; notes: facts
+    that may spoil figures."""
 
     alike: tuple[tuple[str, Lines], ...]
     differing: tuple[str, ...]
@@ -61,17 +61,17 @@ class Nodes:
 
     @property
     def many(self) -> bool:
-        """Too many to read them all."""
+        """Too many rows to read."""
         return len(self.rows) > 20
 
     @property
     def odd(self) -> tuple[Node, ...]:
-        """Those with a fact that most others do not have."""
+        """Nodes with a value that most others do not have."""
         return tuple(node for node in self.rows if any(cell.odd for cell in node.cells))
 
 
 def describe_nodes(campaign: Campaign) -> Nodes | None:
-    """The nodes of a campaign, or None where none has measured."""
+    """The nodes of a campaign; None if nothing was measured."""
     nodes = sorted(campaign.nodes, key=lambda node: (formats.natural(node.host), node.node))
     if not nodes:
         return None
@@ -171,19 +171,19 @@ def _size(value: int) -> str:
 
 @dataclass(frozen=True)
 class NodeCheck:
-    """The same tests on each node alone. odd: nodes that stand out, the furthest off first; table: nodes down."""
+    """The same tests on each node alone. odd: nodes that stand out, furthest first; table: a row for each node."""
 
     sentence: str
     odd: tuple[str, ...]
     table: Table
 
 
-#: A phase of the suite, and the nodes that have a figure of it.
+#: A phase of the suite, and the comparison of its nodes.
 _Test = tuple[PointSummary, Comparison | None]
 
 
 def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck | None:
-    """The node check of a campaign, or None where it has none or nothing of it is measured."""
+    """The node check of a campaign; None without a node check, or if nothing of it is measured."""
     points = _points(campaign)
     own = [result for result in results if result.point in points]
     hosts = sorted({row.host for result in own for row in result.rows if row.host}, key=formats.natural)
@@ -214,8 +214,8 @@ def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck
 
 
 def unlike(campaign: Campaign, results: Sequence[PointSummary]) -> list[tuple[bool, str]]:
-    """Warnings about means over different nodes, and whether the nodes took turns. Those of the node check are compared
-    node by node."""
+    """Warnings about means over different nodes, and whether the nodes took turns. The node check is excluded, because
+    it compares nodes."""
     points = _points(campaign)
     return list(findings.unlike_hosts(result for result in results if result.point not in points))
 
@@ -243,7 +243,7 @@ def _sentence(
     outliers: Sequence[tuple[PointSummary, Standing]],
     tests: Sequence[_Test],
 ) -> str:
-    """Who stands out, or why nobody can."""
+    """Name the nodes that stand out, or say why none can be named."""
     if len(hosts) == 1:
         return f"Only {hosts[0]} was measured: there is nothing to compare it with."
     if not any(comparison and comparison.allowed is not None for _, comparison in tests):
@@ -279,7 +279,7 @@ def _cell(host: str, result: PointSummary, comparison: Comparison | None) -> Cel
 
 
 def _test_title(result: PointSummary) -> str:
-    """random read 4 KiB"""
+    """`random read 4 KiB`"""
     size = result.count(TRANSFER_SIZE.column)
     return formats.phase(result.phase).lower() + (f" {formats.size(size)}" if size else "")
 
@@ -294,10 +294,10 @@ def _percent(ratio: float) -> str:
 
 # CPUs
 
-#: Pictures that are shown; other nodes are named.
+#: Most pictures that are shown; other nodes are named.
 MOST = 8
 
-#: State of a CPU -> what the legend calls it, in the order of the legend.
+#: State of a CPU -> its text in the legend, in the order of the legend.
 STATES = {
     "conflict": "reserved, and used all the same",
     "stray": "used, though not in the allocation",
@@ -310,7 +310,7 @@ STATES = {
 
 @dataclass(frozen=True)
 class Cpu:
-    """number: the kernel's, P#; state: of STATES; title: with the logical number, L#."""
+    """number: of the kernel, P#; state: of STATES; title: with the logical number, L#."""
 
     number: int
     state: str
@@ -324,8 +324,8 @@ Socket = tuple[str, list[Numa]]
 
 @dataclass(frozen=True)
 class Picture:
-    """The CPUs of nodes that look the same. legend: (state, meaning, number of CPUs, which); reserved: what said which
-    CPUs are reserved."""
+    """The CPUs of nodes that look the same. legend: (state, meaning, number of CPUs, CPUs); reserved: sources that
+    reserve CPUs."""
 
     hosts: str
     about: str
@@ -335,14 +335,14 @@ class Picture:
 
     @property
     def wrong(self) -> bool:
-        """Whether something runs where it must not."""
+        """Whether something ran on CPUs where it must not."""
         return any(state in ("conflict", "stray") for state, *_ in self.legend)
 
 
 @dataclass(frozen=True)
 class Cpus:
     """told: how ranks and workers were bound; problems: (nodes, reserved CPUs that a job may use there); others: nodes
-    whose pictures are not shown."""
+    without a picture."""
 
     told: tuple[str, ...]
     problems: tuple[tuple[str, Overlap], ...]
@@ -351,7 +351,7 @@ class Cpus:
 
 
 def describe_cpus(campaign: Campaign) -> Cpus | None:
-    """The CPUs of a campaign's nodes; None where no node recorded any."""
+    """The CPUs of a campaign's nodes; None if no node recorded any."""
     alike: dict[object, list[NodeRow]] = {}
     problems: dict[Overlap, list[str]] = {}
     for node in sorted(campaign.nodes, key=lambda node: formats.natural(node.host)):
@@ -400,7 +400,7 @@ def _state(allowed: bool, reserved: bool, used: bool) -> str:
 
 
 def _reserved(node: NodeRow) -> Iterator[str]:
-    """Which CPUs are reserved, and what said so."""
+    """Sentences on the reserved CPUs and the sources that reserve them."""
     if node.reserved_sources is None:
         yield "Nobody looked for reserved CPUs."
         return
@@ -415,7 +415,7 @@ def _reserved(node: NodeRow) -> Iterator[str]:
 
 
 def _near(node: NodeRow) -> dict[int, str]:
-    """NUMA node -> network interfaces there that are up."""
+    """NUMA node -> its network interfaces that are up."""
     found: dict[int, str] = {}
     for nic in node.nics or ():
         if nic.state == "up" and nic.numa_node is not None:
@@ -424,7 +424,7 @@ def _near(node: NodeRow) -> dict[int, str]:
 
 
 def _about(topology: Topology) -> str:
-    """64 CPUs: 2 sockets, 4 NUMA nodes, 32 cores, whose siblings stand in one frame"""
+    """`64 CPUs: 2 sockets, 4 NUMA nodes, 32 cores, whose siblings stand in one frame`"""
     parts = [human_count(len(topology.sockets), "socket")]
     parts += [human_count(len(topology.numa), "NUMA node")] if topology.numa else []
     parts += [human_count(len(topology.cores), "core")]
@@ -433,7 +433,7 @@ def _about(topology: Topology) -> str:
 
 
 def _sockets(topology: Topology, cpus: Mapping[int, Cpu], near: Mapping[int, str]) -> Iterator[Socket]:
-    """A NUMA node over several sockets (virtual machines) is on each of them."""
+    """The sockets, each with its NUMA nodes. A NUMA node over several sockets (virtual machines) is in each."""
     places = [
         (f"NUMA node {number}" + (f" ({near[number]})" if number in near else ""), own)
         for number, own in sorted(topology.numa.items())
@@ -449,7 +449,7 @@ def _sockets(topology: Topology, cpus: Mapping[int, Cpu], near: Mapping[int, str
 
 # pinning
 
-#: Check -> what a fail of it means, and what a pass of it proves.
+#: Check -> meaning of a fail, and of a pass.
 _CHECKS = {
     "reserved_cpus": ("something could run on reserved CPUs", "none was allowed on a reserved CPU"),
     "pinned": ("processes did not have the CPUs planned for them", "each had the CPUs planned for it"),
@@ -457,7 +457,7 @@ _CHECKS = {
 
 
 def pinning_proven(campaign: Campaign) -> tuple[bool, str] | None:
-    """Whether something is wrong, and what was proven or found, in a sentence; None where nothing had to be."""
+    """Whether something is wrong, and a sentence on the proof; None if nothing needed a proof."""
     rows = {_key(row) for row in campaign.rows if row.figures.get("wall_s")}
     counts = {name: Counter[str]() for name in _CHECKS}
     for check in campaign.checks:
@@ -477,7 +477,7 @@ def pinning_proven(campaign: Campaign) -> tuple[bool, str] | None:
 
 
 def _modes(campaign: Campaign) -> Iterator[str]:
-    """How the rows were pinned. What the checks prove is in the section on tables."""
+    """How ranks and workers were pinned. pinning_proven says whether that worked."""
     rows = [row for row in campaign.rows if row.figures.get("wall_s")]  # those that ran
     off = campaign.about.cpus.pinning == "off"
     modes = Counter(_mode(row, off) for row in rows)
@@ -501,5 +501,5 @@ def _key(row: Row | CheckRow) -> tuple[str, int | None, str]:
 
 
 def _share(count: int, of: int, text: str) -> str:
-    """Text as the beginning of a sentence, with how many rows it is of where not all."""
+    """Begin a sentence, with the number of rows if it does not apply to all."""
     return f"In {count:,} of {human_count(of, 'row')} {text}" if count < of else text[:1].upper() + text[1:]

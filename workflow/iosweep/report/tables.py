@@ -26,7 +26,7 @@ from iosweep.tools.mdtest.command import OPTIONS, ROWS
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure with its unit, "" without one, and smaller lines below it. verdict: "" where nothing was measured."""
+    """A figure with its unit, "" without one, and smaller lines below it. verdict: "" if nothing was measured."""
 
     value: str
     lines: tuple[str, ...]
@@ -41,8 +41,8 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Table:
-    """sources: names of its sweeps, or its suite; title: tells several tables of these apart, else ""; about: how all
-    figures were measured."""
+    """sources: names of its sweeps, or its suite; title: distinguishes several tables of the same sources, else "";
+    about: conditions and parameters of all figures."""
 
     sources: tuple[str, ...]
     title: str
@@ -52,10 +52,10 @@ class Table:
 
 
 def metadata_tables(campaign: Campaign, results: Sequence[PointSummary]) -> list[Table]:
-    """Rates of mdtest: operations down, an axis across; a table for each sweep and each combination of other axes."""
+    """Rates of mdtest by operation (rows) and an axis (columns): a table for each sweep and value of other axes."""
     conditions = formats.conditions(results)
     measured = [r for r in merge_point_parameters(results) if (r.tool, r.kind) == ("mdtest", "metadata")]
-    tables: dict[Table, tuple[str, ...]] = {}  # without its sources -> these: sweeps may share their points
+    tables: dict[Table, tuple[str, ...]] = {}  # table without sources -> its sources: sweeps may share points
     for sweep in campaign.about.sweeps:
         points = set(sweep.points)
         mine = [result for result in measured if result.point in points]
@@ -69,8 +69,7 @@ def metadata_tables(campaign: Campaign, results: Sequence[PointSummary]) -> list
     return [replace(table, sources=sources) for table, sources in tables.items()]
 
 
-#: Axes in the order in which one makes the columns: the first that varies. Each combination of the others has its own
-#: table.
+#: Candidates for the columns: the first axis that varies. Each combination of the other axes has its own table.
 _AXES = [NODES.column, *(option.column for option in OPTIONS.values())]
 
 
@@ -101,7 +100,7 @@ def _metadata(
 
 
 def _cell(result: PointSummary | None) -> Cell:
-    """The mean, and below it the confidence interval, smallest, largest and standard deviation."""
+    """The mean, and below it confidence interval, smallest and largest repetition, and standard deviation."""
     if result is None:
         return Cell("", (), "")
     metric = result.headline
@@ -121,7 +120,7 @@ def _cell(result: PointSummary | None) -> Cell:
 
 # checks and coverage
 
-#: Outcomes of a point, those that need attention last.
+#: Outcomes of a point, the most urgent last.
 _OUTCOMES = ("valid", "unneeded", "left", "missing", "suspect", "invalid")
 
 #: Point, phase and repetition.
@@ -130,7 +129,7 @@ Phase = tuple[str, str, int | None]
 
 @dataclass(frozen=True)
 class Check:
-    """One check over all rows of the results."""
+    """A check over all rows of the results."""
 
     name: str
     severity: str
@@ -140,13 +139,12 @@ class Check:
 
     @property
     def open(self) -> bool:
-        """Whether it failed or could not be made somewhere."""
+        """Whether it failed or could not be made in any row."""
         return bool(self.counts.get("fail") or self.counts.get("not checked"))
 
 
 def summarize_checks(checks: Iterable[CheckRow]) -> list[Check]:
-    """Per check how often it passed, failed, could not be made or did not apply: causes of failures first, then the
-    most doubtful."""
+    """Count the outcomes of each check: failed checks that explain others come first, then by number of failures."""
     by_name: dict[str, list[CheckRow]] = {}
     for row in once_each(checks):
         by_name.setdefault(row.check, []).append(row)
@@ -162,7 +160,7 @@ def summarize_checks(checks: Iterable[CheckRow]) -> list[Check]:
     ]
 
     def key(check: Check) -> tuple[int, int, int, str]:
-        # checks whose failure explains others come before those, however many fail
+        # a failed check that explains other failures comes before them, whatever the numbers
         cause = ROOTS.index(check.name) if check.counts["fail"] and check.name in ROOTS else len(ROOTS)
         return cause, -check.counts["fail"], -check.counts["not checked"], check.name
 
@@ -170,13 +168,13 @@ def summarize_checks(checks: Iterable[CheckRow]) -> list[Check]:
 
 
 def not_checked(checks: Iterable[CheckRow]) -> tuple[int, int]:
-    """How many checks could not be made, of how many that applied."""
+    """(number of checks that could not be made, number of checks that applied)."""
     outcomes = Counter(row.outcome for row in once_each(checks))
     return outcomes["not checked"], outcomes.total() - outcomes["not applicable"]
 
 
 def once_each(checks: Iterable[CheckRow]) -> Iterator[CheckRow]:
-    """What the checks have found, each once: that ten repetitions do not agree is one finding, not ten."""
+    """Yield each finding once: disagreement of ten repetitions is a single finding."""
     seen = set()
     for row in checks:
         key = (row.point, row.phase, row.outcome, row.evidence)
@@ -191,7 +189,7 @@ def _commonest(rows: Iterable[CheckRow], outcome: str) -> tuple[tuple[str, int],
 
 
 def open_checks(checks: Iterable[CheckRow], texts: dict[str, int]) -> dict[Phase, list[int]]:
-    """Checks that failed or could not be made, and what kept others off. Other passes are counted, not carried."""
+    """Checks that failed or could not be made, and what excluded other campaigns: indexes in `texts`."""
     found: dict[Phase, list[int]] = {}
     for row in checks:
         if row.outcome in ("fail", "not checked") or (row.check, row.outcome) == ("exclusive", "pass"):
@@ -204,8 +202,8 @@ def open_checks(checks: Iterable[CheckRow], texts: dict[str, int]) -> dict[Phase
 
 @dataclass(frozen=True)
 class Coverage:
-    """What of a sweep is measured. counts: outcome -> points, which have that of their worst phase; reasons: of the
-    outcomes that are not valid, the worst first."""
+    """The points of a sweep. counts: outcome -> points, by their worst phase; reasons: of outcomes other than valid,
+    worst first."""
 
     sweep: str
     counts: Mapping[str, int]
@@ -213,7 +211,7 @@ class Coverage:
 
 
 def coverage(sweeps: Iterable[SweepFacts], results: Iterable[PointSummary]) -> list[Coverage]:
-    """The points of each sweep by outcome."""
+    """Count the points of each sweep by outcome."""
     phases: dict[str, list[PointSummary]] = {}
     for result in results:
         phases.setdefault(result.point, []).append(result)
@@ -233,8 +231,8 @@ def _coverage(sweep: SweepFacts, phases: Mapping[str, Sequence[PointSummary]], s
 
 @dataclass(frozen=True)
 class Build:
-    """A build of one tool. name: as the table of results calls it; origin, mpi: lines, no MPI where threads are no
-    ranks; results: number of them; documents: keys of the build documents that have it."""
+    """A build of a tool. name: as in the table of results; origin, mpi: lines, mpi is empty for a tool without MPI;
+    results: number of results; documents: keys of the build documents."""
 
     name: str
     tool: str
@@ -247,7 +245,7 @@ class Build:
 
 
 def builds(campaign: Campaign, results: Sequence[PointSummary]) -> list[Build]:
-    """The builds that results are of, tool by tool."""
+    """The builds behind the results, tool by tool."""
     measured: dict[tuple[str, str], list[Row]] = {}  # (tool, name of the build) -> rows
     for row in campaign.rows:
         if row.tool_build:
@@ -292,7 +290,7 @@ def _package(name: str | None) -> str:
 
 
 def spack_builds(campaign: Campaign) -> Iterator[tuple[str, str, list[str]]]:
-    """(key of a build document of Spack, what it was made with, warnings about changed checkouts)."""
+    """(key of a Spack build document, versions of Spack and packages, checkouts with uncommitted changes)."""
     for key, document in campaign.about.builds.items():
         if document.provider == "spack" and document.spack and document.repository:
             spack, packages = document.spack, document.repository
@@ -305,7 +303,7 @@ def spack_builds(campaign: Campaign) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def programs(campaign: Campaign) -> list[str]:
-    """Tools with their versions for the first screen: `fio 3.37 (Spack)`."""
+    """Tools with their versions: `fio 3.37 (Spack)`."""
     spack = {key for key, document in campaign.about.builds.items() if document.provider == "spack"}
     found = dict.fromkeys(
         formats.program(row.tool, row.tool_version) + (" (Spack)" if row.build in spack else "")
@@ -316,7 +314,7 @@ def programs(campaign: Campaign) -> list[str]:
 
 
 def repetitions(settings: Repetitions) -> str:
-    """How often the points of a sweep are repeated, in words."""
+    """`3 to 10, until the 95 % confidence interval is within ± 5 %`"""
     low, high, until = settings.min, settings.max, settings.half_width
     text = str(low) if low == high else f"{low} to {high}"
     if until is not None:
