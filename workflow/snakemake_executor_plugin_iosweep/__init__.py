@@ -15,7 +15,6 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Collection, Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
@@ -108,14 +107,13 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             raise _Ended(f"jobs go to Slurm, and {lacking}; change them in the profile. Nothing was run")
         self._campaign = self._attempts.campaign.results.name
         self._run = f"iosweep_{uuid.uuid4()}"  # the name of all its jobs: singleton serializes them by it
-        self._poller, self._next_s, self._pause_s, self._silent = query.Poller(), 0.0, FIRST_POLL_S, False
-        #: Allocation -> job to be submitted, in order. `_unsure`: sbatch failed, but Slurm may have the job.
-        #: `_full`: too many jobs are queued; `_told_s`: when the run last said so.
+        self._next_s, self._pause_s, self._silent = 0.0, FIRST_POLL_S, False  # of the questions to Slurm
+        #: Allocation -> job to be submitted, in order. `_refused`: allocation -> message of sbatch when it failed;
+        #: Slurm may have the job nevertheless. `_told_s`: when the run last said that too many jobs are queued.
         self._unsent = {}
-        self._unsure: set[str] = set()
-        self._full, self._told_s = False, -pending.AGAIN_S
+        self._refused: dict[str, str] = {}
+        self._told_s = -pending.AGAIN_S
         self._jobs: dict[str, MeasureJob] = {}  # all that were submitted, by number
-        self._about: frozenset[str] = frozenset()  # jobs, and unsure ones, of before Slurm was asked
         jobs = [job for job in self.dag.needrun_jobs() if job.name == RULE]
         lists = any("," in (self._work(job).asks.partition or "") for job in jobs)
         self._watch = pending.Watch(self._campaign, os.path.realpath(Path.cwd()), lists)
@@ -198,20 +196,19 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         """Submit the unsent jobs in order. A job that sbatch failed to submit is first looked for in Slurm's answer.
         Where too many jobs are queued, one job is tried after each answer."""
         for name, job in list(self._unsent.items()):
-            if name in self._unsure:
-                if answer is None or name not in self._about:
+            if refusal := self._refused.get(name):
+                if answer is None:
                     return
                 found = (one.id for one in answer if one.id not in self._jobs and self._allocation(one) == name)
                 if number := next(found, None):
                     self._submitted(job, number)
                     continue
-                if not self._full:
-                    self._drop(name)
+                if not submission.is_full(refusal):
+                    del self._unsent[name], self._refused[name]
                     self._explained.add(None)
                     self._decide(job, "FAILED")
                     self.report_job_error(SubmittedJobInfo(job))
                     continue
-                self._unsure.discard(name)
             if not self._submit(job):
                 return
 
@@ -226,9 +223,8 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             number = query.submit(argv, script(job, self._attempts.campaign.plan_file), SUBMISSION_DEADLINE_S)
         except (OSError, Unanswered) as error:
             said, now_s = getattr(error, "said", "") or str(error), time.monotonic()
-            self._unsure.add(name)
-            self._full = submission.is_full(said)
-            if not self._full:
+            self._refused[name] = said
+            if not submission.is_full(said):
                 pending.say(f"{spoken}: {said}; {submission.meaning(said, self._work(job).asks)}")
                 self._soon()
             elif now_s - self._told_s >= pending.AGAIN_S:
@@ -239,16 +235,13 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         return True
 
     def _submitted(self, job: MeasureJob, number: str) -> None:
-        self._drop(name := allocation_of(job))
+        name = allocation_of(job)
+        del self._unsent[name]
+        self._refused.pop(name, None)
         pending.say(f"{submission.spoken(name)}: job {number} was submitted")
         self._jobs[number] = job
         self._soon()
         self.report_job_submission(SubmittedJobInfo(job, external_jobid=number))
-
-    def _drop(self, name: str) -> None:
-        self._full = False
-        self._unsure.discard(name)
-        del self._unsent[name]
 
     def _soon(self) -> None:
         """Ask Slurm soon, and then less and less often."""
@@ -259,7 +252,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         Unanswered where too many jobs are queued: sbatch itself may wait 2 minutes for room."""
         nodes = self._attempts.bad_nodes(allocation_of(job))
         names, argv = ",".join(sorted(nodes)), self.sbatch(job, nodes)
-        if nodes or self._full:
+        if nodes or allocation_of(job) in self._refused:
             try:
                 query.ask([*argv, *submission.TRIAL])
             except Unanswered as error:
@@ -279,17 +272,16 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         """Report jobs that have ended; yield the others. A manifest ends a job without a question to Slurm."""
         if not (active_jobs or self._unsent):
             return
-        answer = self._answer() if active_jobs or self._unsure else None
+        answer = self._answer() if active_jobs or self._refused else None
         self._send(answer)
         found = {job.id: job for job in answer or ()}
         for info in active_jobs:
             number = str(info.external_jobid)
             job = found.get(number)
-            judged = answer is not None and number in self._about
             state = job.state if job else None
             if written(info.job) or state == "COMPLETED":
                 self.report_job_success(info)
-            elif not judged or (job and job.alive):
+            elif answer is None or (job and job.alive):
                 yield info
             else:
                 self._tell(info, state)
@@ -297,21 +289,20 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
                 self.report_job_error(info, aux_logs=[str(self._log(info.job)).replace("%j", number)])
 
     def _answer(self) -> list[Job] | None:
-        """The jobs of this run, once Slurm has answered; asks again after a while."""
+        """The jobs of this run, from Slurm; None while it is too early to ask, or without an answer."""
         now_s = time.monotonic()
-        if not self._poller.asking and now_s >= self._next_s:
-            self._about = frozenset([*self._jobs, *self._unsure])
-            self._poller.ask(partial(pending.jobs_of_user, self._run))
-        jobs = self._poller.answer()
-        if jobs is None:
+        if now_s < self._next_s:
             return None
-        self._next_s = now_s + self._pause_s
-        self._pause_s = min(2 * self._pause_s, self.workflow.executor_settings.poll_seconds)
-        if isinstance(jobs, Unanswered):
+        try:
+            jobs = pending.jobs_of_user(self._run)
+        except Unanswered as error:
             if not self._silent:
-                pending.say(f"{jobs}; it will be asked again, jobs continue")
+                pending.say(f"{error}; it will be asked again, jobs continue")
             self._silent = True
             return None
+        finally:
+            self._next_s = time.monotonic() + self._pause_s
+            self._pause_s = min(2 * self._pause_s, self.workflow.executor_settings.poll_seconds)
         self._silent = False
         end, tell = self._watch.decide(jobs, now_s)
         for job in tell:
