@@ -112,6 +112,7 @@ def test_bytes_of_a_run_bounded_by_time_come_from_iors_messages(short_runs_are_g
     assert [(row["bytes_written"], row["ops"]) for row in rows] == [(2317352960, 2210), (3458203648, 3298)]
     alone = read((SAMPLES / "4.0.0/stonewall_D1_wearout_CSV.summary.csv").read_bytes())
     assert [row.get("bytes_written") for row in measured(alone)] == [None, None]
+    assert [alone.verdict(at) for at in range(2)] == ["suspect", "suspect"]
     checked = read((SAMPLES / "4.0.0/E_datacheck_R_corrupt_JSON.summary.json").read_bytes())
     assert checked.verdict(0) == "suspect"  # only the messages tell whether the data was right
 
@@ -375,11 +376,16 @@ def test_a_row_that_cannot_be_leaves_the_others() -> None:
     wrong = read(f"{text}{row.replace('32.0000', '0.0000', 1)}\n".encode())
     assert [wrong.verdict(index) for index in range(2)] == ["valid", "invalid"]
     assert {problem.row for problem in wrong.problems} == {1}
+    other = read(f"{text}{row.replace('32.0000', '64.0000', 1)}\n".encode())
+    assert [other.verdict(index) for index in range(2)] == ["valid", "invalid"]
+    assert not read(table("-w -O dryRun=1").encode()).rows
     assert "bandwidth_bytes_per_s" in wrong.rows[0] and "bandwidth_bytes_per_s" not in wrong.rows[1]
 
 
 def test_a_time_limit_of_all_iterations_leaves_a_summary_that_can_be_read() -> None:
     """IOR writes -nan for iterations that it left out (hpc/ior#542)."""
+    limited = read(table("-w -T 1 -i 20", options={"repetitions": "20"}).encode())
+    assert (limited.verdict(0), [problem.severity for problem in limited.problems]) == ("valid", ["note"])
     text = (OWN / "ior_seq_write_fpp.summary.json").read_text()
     assert len(measured(read(re.sub(r'("bwMaxMIB": )[\d.]+', r"\1-nan", text).encode()))) == 1
 
@@ -391,6 +397,7 @@ def test_unequal_ranks_have_no_number_per_node() -> None:
     told = {"nodes": "2", "tasks": "4", "clients per node": "3", "aggregate filesize": "128 MiB"}
     found = read(table("-r -C", access="read", moved=128 * MIB, options=told).encode())
     assert (found.rows[0].get("threads_per_node"), found.rows[0]["tasks"]) == (None, 4)
+    assert found.verdict(0) == "suspect"
 
 
 def test_a_row_that_is_missing_is_said_and_no_other_iteration_takes_its_place() -> None:

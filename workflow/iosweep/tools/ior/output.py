@@ -14,7 +14,7 @@ from typing import NamedTuple
 from iosweep.details import NodeRate
 from iosweep.tools import Echo, Evidence, Parsed, Phase, Step, Streams, contradictions, logs
 from iosweep.tools.ior import command
-from iosweep.tools.ior.records import CLOCK_S, OPERATIONS, Moved, Reader, Result, Run, parse_command
+from iosweep.tools.ior.records import CLOCK_S, MIB, OPERATIONS, Moved, Reader, Result, Run, parse_command, size
 from iosweep.tools.reading import (
     Cell,
     ProblemSeverity,
@@ -44,7 +44,11 @@ def judge(run: Run, log_seen: bool) -> Judged:
     """log_seen: whether IOR's messages were there to be read."""
     said = [*run.messages]
     problems = [*run.problems, *_of_run(run), *(str(one) for one in said if one.severity == "invalid")]
-    remarks = [ReadingProblem("invalid", text) for text in _missing(run)]
+    limited = int(size(run.command.get("T")) or 0)  # minutes, after which no iteration begins
+    remarks = [
+        ReadingProblem("note", f"{text} (-T {limited} ends a run)") if limited else ReadingProblem("invalid", text)
+        for text in _missing(run)
+    ]
     if not log_seen and "1" in (run.parameters.get("checkRead"), run.parameters.get("checkWrite")):
         remarks.append(ReadingProblem("suspect", "data was checked: only IOR's messages tell whether it was right"))
     remarks += [ReadingProblem(one.severity, str(one)) for one in said if one.severity != "invalid"]
@@ -59,10 +63,31 @@ def judge(run: Run, log_seen: bool) -> Judged:
             if result.access == "read":
                 why = "was bounded by time: only IOR's messages tell whether it read beyond what is allocated"
                 remarks.append(ReadingProblem("suspect", f"{result.name} {why}", at))
+        elif run.layout == "csv" and not _is_whole(run, result):
+            why = "bandwidth x time is no whole number of blocks: bounded by time (-D), as IOR's messages would tell"
+            remarks.append(ReadingProblem("suspect", f"{result.name}: {why}", at))
+        if run.shifts and result.access == "read" and (run.nodes or 1) > 1 and run.clients_per_node is None:
+            why = "nodes have unlike numbers of ranks, so with -C some read what their own node wrote"
+            remarks.append(ReadingProblem("suspect", f"{result.name}: {why}", at))
+        by_rate = result.bandwidth_bytes_per_s * result.total_s
+        if moved is not None and abs(by_rate - moved) > _ROUNDED * moved + _slack_bytes(result):
+            text = f"{result.name}: bandwidth x time is {by_rate:.6g} bytes, not {moved}"
+            remarks.append(ReadingProblem("invalid", text, at))
         if not result.bandwidth_bytes_per_s or result.ops_per_s == 0:
             remarks.append(ReadingProblem("invalid", f"{result.name}: a figure is 0", at))
         results.append(replace(result, bytes_moved=moved, bandwidth_bytes_per_s=_bandwidth(run, result)))
     return Judged(results, list(dict.fromkeys(problems)), list(dict.fromkeys(remarks)))
+
+
+def _slack_bytes(result: Result) -> float:
+    """Bytes by which bandwidth x time may be wrong: the bandwidth is printed with two digits of MiB/s or more."""
+    return result.bandwidth_bytes_per_s * CLOCK_S + result.total_s * MIB / 100
+
+
+def _is_whole(run: Run, result: Result) -> bool:
+    """Whether a row of CSV moved whole blocks of all tasks, as it does without a time limit."""
+    moved, unit = result.bandwidth_bytes_per_s * result.total_s, (run.block_bytes or 0) * (run.tasks or 0)
+    return not unit or abs(moved - max(1, round(moved / unit)) * unit) <= _slack_bytes(result)
 
 
 def _of_run(run: Run) -> Iterator[str]:
@@ -78,6 +103,8 @@ def _of_run(run: Run) -> Iterator[str]:
     wanted = run.command.get("N", "")
     if wanted.isdecimal() and run.tasks is not None and int(wanted) != run.tasks:
         yield f"{run.tasks} tasks ran, the command asks for {wanted} (-N)"
+    if "1" in (run.parameters.get("dryRun"), run.command.get("dryrun")):
+        yield "a dry run: nothing was measured"
     if len({result.name for result in run.results}) < len(run.results):
         yield "a result is there twice: lines of several runs are mixed"
 
