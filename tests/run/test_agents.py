@@ -9,7 +9,6 @@ from typing import Any
 
 import psutil
 import pytest
-from msgspec import convert
 
 import local_srun
 from held_job import Held
@@ -19,9 +18,6 @@ from iosweep.programs.path import hash_of
 from iosweep.run import agents
 from iosweep.run import agents as node_agent
 from iosweep.run.agents import RemoteAgents
-from iosweep.slurm import messages
-from iosweep.target import protocol
-from iosweep.target.protocol import Answer
 from local_srun import of
 from waiting import PATIENCE_S, wait_for
 
@@ -100,15 +96,6 @@ def test_a_node_that_does_not_answer_is_named_and_its_agent_ended(local_job: str
             if caught.value.nodes == ("n2",):
                 break
         assert caught.value.nodes == ("n2",)
-
-
-def test_an_agent_reports_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel does not let go of it; only another thread can answer, once."""
-    sent: list[Answer] = []
-    monkeypatch.setattr(messages, "send", lambda number, who, value: sent.append(convert(value, Answer)))
-    monkeypatch.setattr(protocol, "answer", lambda *_: (wait_for(lambda: sent), Answer(value=None))[1])
-    node_agent._reply(node_agent.Request(3, "check_marker", [], None, 0.05), "n2", [])
-    assert len(sent) == 1 and "no progress for 0.05 s" in (sent[0].hangs or "")
 
 
 # Servers

@@ -16,7 +16,6 @@ from iosweep.jobs.profile import Profile
 from iosweep.node import process
 from iosweep.node.procfs import user_name
 from iosweep.run import target_check
-from iosweep.run.agents import Silent
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.target_check import Answer, unfit
 from iosweep.target import directory as directories
@@ -29,7 +28,7 @@ from machine import InProcess
 
 GONE = TargetError(errno.ENOTCONN, f"{os.strerror(errno.ENOTCONN)}: /mnt/t/iosweep-c")
 AWAY = "/mnt/t/iosweep-c is no longer there; is the file system still mounted?"
-HANGS, LATE = TargetHangs("no progress for 27 s"), Silent("nothing for 30 s (state)")
+HANGS, LATE = TargetHangs("no progress for 27 s"), TargetHangs("no answer for 30 s in probe")
 REFUSED, OK = ExitCode.REFUSED, None
 #: Answers of n1, n2 ...; exit code, whether it lasts, and the nodes that another job is to be kept off.
 ANSWERS: list[tuple[list[Answer], ExitCode, bool, tuple[str, ...]]] = [

@@ -165,7 +165,7 @@ class Machine:
             dirty_bytes=0,
         )
         looks = None
-        if wanted and wanted.masks:
+        if wanted:
             one = listed(frozenset(os.sched_getaffinity(0)))
             masks = [self.mask] * wanted.processes if self.mask else list(around.bound) or [one]
             looks = Looks(

@@ -5,7 +5,6 @@ use, read back from the kernel whatever was asked for, and the bytes that each M
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import random
 import re
@@ -80,15 +79,13 @@ class Wanted:
     """The processes to look for. `program`: path of the tool; `processes`: expected ranks or workers of this node.
 
     `ranks`: a launcher starts them, and what they start are helpers; else the tool's first process starts them.
-    `time_s`: how long the command's only phase runs, None where that is not known. `masks`: look at CPUs, too; without
-    it there is nothing to be learned once all were seen.
+    `time_s`: how long the command's only phase runs, None where that is not known.
     """
 
     program: str
     processes: int
     ranks: bool
     time_s: float | None = None
-    masks: bool = True
 
 
 #: Role, masks of a process, and of its threads.
@@ -144,13 +141,13 @@ class Sampler:
         self._began = time.monotonic()
 
     def look(self) -> float:
-        """Look once; returns the seconds until the next look, infinite where nothing more is to be learned."""
+        """Look once; returns the seconds until the next look."""
         used_s = time.thread_time()
         complete = self._sample()
         cost_s = time.thread_time() - used_s
         self._cost_s += cost_s
         if complete:
-            return self._pause_s(cost_s) if self._wanted.masks else math.inf
+            return self._pause_s(cost_s)
         if self._unsettled_s:
             return self._unsettled_s
         if time.monotonic() - self._began > _SEARCHED_S or self._looks:
@@ -209,9 +206,6 @@ class Sampler:
         else:
             chosen = {pid for pid in ours if parents[pid] in ours and pid not in self._parents}
         self.most = max(self.most, len(chosen & own))
-        if not self._wanted.masks:
-            self._seen = max(self._seen, len(chosen))
-            return self.most >= self._wanted.processes
         settled, youngest = 0, now - _SETTLED_S
         newest = max((self._found[pid].since if pid in self._found else now for pid in chosen), default=now)
         for pid in with_descendants(ours, parents):

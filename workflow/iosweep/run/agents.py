@@ -20,7 +20,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -56,15 +55,12 @@ _SERVER_S = 10.0
 
 
 class Request(msgspec.Struct, frozen=True):
-    """`each`: host -> its arguments; other hosts ignore the request. report_s: after
-    this time an operation that waits for the target is reported; 0: never.
-    """
+    """`each`: host -> its arguments; other hosts ignore the request."""
 
     number: int
     operation: str
     arguments: list[object] = []
     each: dict[str, list[object]] | None = None
-    report_s: float = 0.0
 
 
 class NodeAnswer(msgspec.Struct, frozen=True):
@@ -257,30 +253,6 @@ OPERATIONS = protocol.by_name(
 )
 
 
-#: Operations that touch the target, and may hang in it.
-_TOUCHING = frozenset({facts, identify.identify, directory.has_marker, directory.probe, directory.check_marker})
-
-
-def _reply(request: Request, name: str, arguments: list[object]) -> None:
-    """Run an operation, and send one answer. Where it waits in the target, that is a report of this: the kernel may not
-    let go of our main thread for hours, and the runner must not take us for dead."""
-    operation, sent = OPERATIONS[request.operation], threading.Lock()
-
-    def send(answer: Answer) -> None:
-        if sent.acquire(blocking=False):
-            messages.send(request.number, name, to_builtins(answer))
-
-    def report() -> None:
-        send(Answer(hangs=protocol.hangs([operation], request.report_s)))
-
-    timer = threading.Timer(request.report_s, report)
-    timer.daemon = True
-    if request.report_s and operation in _TOUCHING:
-        timer.start()
-    send(protocol.answer(operation, arguments))
-    timer.cancel()
-
-
 def _sweep(step: str) -> None:
     """Kill the remaining processes of a step of this job on this node."""
     for pid in filter(procfs.is_of_job, procfs.pids()):
@@ -305,9 +277,10 @@ def main() -> None:
             if request.each is None or name in request.each:
                 arguments = request.arguments if request.each is None else request.each[name]
                 try:
-                    _reply(request, name, arguments)
+                    answer = protocol.answer(OPERATIONS[request.operation], arguments)
                 except process.Abandoned:
                     _leave()
+                messages.send(request.number, name, to_builtins(answer))
     _leave()
 
 
@@ -349,8 +322,6 @@ _START_S = 300.0
 _SLACK_S = 30.0
 #: Rounds in which clocks are compared before each command.
 _CLOCK_ROUNDS = 3
-#: Share of the time for an answer after which an agent that waits for the target says so.
-_REPORTED = 0.9
 #: Time limit for ending the processes of killed agents; a node that is gone does not answer.
 _SWEEP_S = 10.0
 
@@ -361,16 +332,6 @@ class Clock:
 
     offset_s: float
     error_s: float
-
-
-class Silent(TargetHangs):
-    """An agent, or the target that it touches, did not answer; the message says for how long."""
-
-
-def _hanging(hosts: Sequence[str], answer: object) -> str:
-    if isinstance(answer, Silent):
-        return f"the agent on {hostlist.hosts(hosts)} does not answer: {answer}"
-    return f"on {hostlist.hosts(hosts)}: {answer}"
 
 
 def lost(why: str) -> AllocationError:
@@ -439,7 +400,7 @@ class RemoteAgents:
         """
         answers = self.answers(operation, *arguments, each=each, deadline_s=deadline_s)
         if late := [host for host, answer in answers.items() if isinstance(answer, TargetHangs)]:
-            raise TargetHangs(_hanging(late, answers[late[0]]), late)
+            raise TargetHangs(f"on {hostlist.hosts(late)}: {answers[late[0]]}", late)
         found = {}
         for host, answer in answers.items():
             if isinstance(answer, Refused):
@@ -464,11 +425,12 @@ class RemoteAgents:
         self._number += 1
         own = None if each is None else {host: to_builtins(list(values)) for host, values in each.items()}
         limit_s = self._deadline_s if deadline_s is None else deadline_s
-        request = Request(self._number, operation.__name__, to_builtins(list(arguments)), own, _REPORTED * limit_s)
+        request = Request(self._number, operation.__name__, to_builtins(list(arguments)), own)
         end = time.monotonic() + limit_s
         self._send(messages.line(to_builtins(request)), end)
         answers = self._answers(set(wanted), end)
-        late = Silent(f"nothing for {limit_s:g} s in {operation.__name__}")
+        silent = f"no answer for {limit_s:g} s in {operation.__name__}"
+        late = TargetHangs(f"the target, or the agent there, does not answer: {silent}")
         return {host: answers[host].outcome(operation) if host in answers else late for host in wanted}
 
     def clocks(self) -> dict[str, Clock]:

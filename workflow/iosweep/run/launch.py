@@ -121,8 +121,7 @@ class Commands:
             (one,) = watching.values() or [Watching(None, [], None)]
             facts = next(iter(self.pinning.nodes.values()), None) if self.pinning else None
             around = Surroundings.of_node(facts, tuple(one.bound))
-            wanted = one.wanted if one.wanted and one.wanted.masks else None
-            done = self.agent.run(argv, timeout_s, self.scratch, cpus, wanted, around=around)
+            done = self.agent.run(argv, timeout_s, self.scratch, cpus, one.wanted, around=around)
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         if tool.mpi and self.remote and not done.exit_code:
             for name in tool.outputs.values():
@@ -166,7 +165,7 @@ class Commands:
         wanted, bound = None, list[str]()
         if masks or (tool.mpi and self.launcher.allocated):
             time_s = step.time_s if step and len(step.phases) == 1 else None
-            wanted = Wanted(self.programs[tool.name].path, tasks // max(1, len(hosts)), tool.mpi, time_s, masks)
+            wanted = Wanted(self.programs[tool.name].path, tasks // max(1, len(hosts)), tool.mpi, time_s)
         if binding:
             bound = list(dict.fromkeys(map(listed, binding.ranks)))
         elif self.pinning and self.pinning.usable != self.pinning.topology.cpus:

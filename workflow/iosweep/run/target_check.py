@@ -28,7 +28,7 @@ from iosweep.hostlist import hosts as named
 from iosweep.node import procfs
 from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
-from iosweep.run.agents import RemoteAgents, Silent
+from iosweep.run.agents import RemoteAgents
 from iosweep.run.work import Done, Setup
 from iosweep.target import directory as campaign_directory
 from iosweep.target import identify, space, trees
@@ -205,8 +205,6 @@ def unfit(answers: Mapping[str, Answer]) -> AllocationError | None:
 
 def _sentence(answer: str | Exception) -> str:
     """An answer without the name of its node."""
-    if isinstance(answer, Silent):
-        return f"the target, or the agent there, does not answer: {answer}"
     return target_error(answer) if isinstance(answer, TargetError) else str(answer)
 
 

@@ -141,7 +141,8 @@ class Agent:
             about = questions[0][1][0]
             about = about.directory if isinstance(about, Place) else about
             where = f" ({about})" if isinstance(about, str) else ""
-            raise TargetHangs(protocol.hangs([operation for operation, _ in questions], deadline_s, where))
+            names = ", ".join(operation.__name__ for operation, _ in questions)
+            raise TargetHangs(f"the target does not answer: no progress for {deadline_s:g} s in {names}{where}")
         answers = zip(msgspec.convert(json.loads(line), list[Answer]), questions, strict=False)
         return [answer.value_of(operation) for answer, (operation, _) in answers]
 

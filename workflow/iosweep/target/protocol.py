@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from iosweep.errors import Refused, TargetError, TargetHangs
+from iosweep.errors import Refused, TargetError
 
 T = TypeVar("T")
 
@@ -34,33 +34,30 @@ def on_beat(listener: Callable[[], None]) -> None:
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The value of an operation, the error that it raised, or why there is none yet (`hangs`)."""
+    """The value of an operation, or the error that it raised."""
 
     value: object = None
     refused: str | None = None
     lasting: bool = True
     errno: int = 0
     error: str | None = None
-    hangs: str | None = None
 
     @property
     def has_failed(self) -> bool:
-        return bool(self.refused is not None or self.error is not None or self.hangs is not None)
+        return self.refused is not None or self.error is not None
 
-    def outcome(self, operation: Callable[..., T]) -> T | Refused | TargetError | TargetHangs:
+    def outcome(self, operation: Callable[..., T]) -> T | Refused | TargetError:
         """The value, or the exception."""
         if self.refused is not None:
             return Refused(self.refused, self.lasting)
         if self.error is not None:
             return TargetError(self.errno, self.error)
-        if self.hangs is not None:
-            return TargetHangs(self.hangs)
         return msgspec.convert(self.value, _types(operation)[1])  # type: ignore[no-any-return]
 
     def value_of(self, operation: Callable[..., T]) -> T:
         """The value. Raises the exception."""
         found = self.outcome(operation)
-        if isinstance(found, Refused | TargetError | TargetHangs):
+        if isinstance(found, Refused | TargetError):
             raise found
         return found
 
@@ -85,12 +82,6 @@ def _where(error: OSError, operation: Callable[..., object], arguments: Sequence
     if name and directory and not name.startswith("/"):
         return f"{name} in {directory}"
     return name or directory or operation.__name__
-
-
-def hangs(operations: Iterable[Callable[..., object]], for_s: float, where: str = "") -> str:
-    """The sentence on an operation that does not end. `where`: its path, in parentheses."""
-    names = ", ".join(operation.__name__ for operation in operations)
-    return f"the target does not answer: no progress for {for_s:g} s in {names}{where}"
 
 
 def by_name(operations: Iterable[Callable[..., object]]) -> dict[str, Callable[..., object]]:
