@@ -1,76 +1,16 @@
-"""What stands out: nodes among nodes, ranks by the nodes that they ran on, and shapes of rates over time."""
+"""What stands out: ranks by the nodes that they ran on, and shapes of rates over time."""
 
 import json
 import random
-from statistics import median
 
-import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.details import NodeRate
 from iosweep.judge.checks.timing import shape, stall
-from iosweep.judge.nodes import Comparison, Measured, compare, rates_of_run
+from iosweep.judge.nodes import rates_of_run
 from iosweep.tools import Evidence, Parsed
 
 MIB = 1 << 20
-
-# Nodes among nodes
-
-
-def one(*values: float) -> Comparison:
-    """Nodes a, b, c ... with one value each."""
-    (found,) = compare(("p", "seq_read", chr(ord("a") + i), value) for i, value in enumerate(values))
-    return found
-
-
-def named(found: Comparison) -> str:
-    return "".join(sorted(standing.host for standing in found.standings if standing.outlier))
-
-
-def test_allowed_difference_grows_with_the_scatter() -> None:
-    # deviations 0, 5, 5, 10, 30 %: three robust standard deviations of 5 % are 22 %
-    found = one(100, 95, 105, 110, 70)
-    assert [s.host for s in found.standings] == ["e", "b", "a", "c", "d"]  # the slowest first
-    assert found.allowed == pytest.approx(3 * 1.4826 * 0.05)
-    assert named(found) == "e"
-    assert named(one(100, 95, 105, 110, 80)) == ""
-
-
-def test_a_node_is_named_only_where_most_agree_and_it_does_not() -> None:
-    for values, expected in (
-        ((100, 100, 100), ""),
-        ((100, 100, 89), "c"),  # no deviation at all: the 10 % decide
-        ((100, 100, 120), "c"),  # too fast is odd as well: a cache, another mount
-        ((100, 80, 60), ""),  # three that all differ: none
-        ((100, 100, 50, 50), ""),  # half and half: the rule cannot tell which
-        ((100, 101, 99, 100, 60, 59), "ef"),
-    ):
-        assert named(one(*values)) == expected, values
-    assert compare([]) == []
-
-
-def test_too_few_nodes_name_none() -> None:
-    for values in ((100,), (100, 1)):
-        found = one(*values)
-        assert (found.allowed, named(found)) == (None, "")
-        assert [s.ratio for s in found.standings] == [value / median(values) for value in sorted(values)]
-
-
-def test_a_node_counts_once_however_often_it_was_measured() -> None:
-    rows: list[Measured] = [("p", "f", "slow", 50.0)] * 9
-    rows += [("p", "f", host, value) for host in "abc" for value in (90.0, 100.0, 400.0)]
-    (found,) = compare(rows)
-    assert (found.median, named(found)) == (100, "slow")
-
-
-def test_points_and_phases_are_compared_separately() -> None:
-    rows: list[Measured] = [
-        (point, phase, host, value * (50 if point == "q" else 1))
-        for point, phase in (("p", "f"), ("p", "g"), ("q", "f"))
-        for host, value in (("a", 10), ("b", 10), ("c", 5 if phase == "g" else 10))
-    ]
-    assert [(c.point, c.phase, named(c)) for c in compare(rows)] == [("p", "f", ""), ("p", "g", "c"), ("q", "f", "")]
-
 
 # Ranks by their nodes
 

@@ -26,6 +26,36 @@ def nic(**changes: Any) -> dict[str, Any]:
     return usual | changes
 
 
+def outliers(*values: float) -> str:
+    """The nodes a, b, c ... that stand out, with one figure each."""
+    compared = system.compare({chr(ord("a") + i): [value] for i, value in enumerate(values)})
+    return "".join(sorted(filter(compared.stands_out, compared.values)))
+
+
+def test_the_allowed_difference_grows_with_the_scatter() -> None:
+    # deviations 0, 5, 5, 10, 30 %: three robust standard deviations of 5 % are 22 %
+    assert outliers(100, 95, 105, 110, 70) == "e"
+    assert outliers(100, 95, 105, 110, 80) == ""
+
+
+def test_a_node_stands_out_only_where_most_agree_and_it_does_not() -> None:
+    for values, expected in (
+        ((100, 100, 100), ""),
+        ((100, 100, 89), "c"),  # no deviation at all: the 10 % decide
+        ((100, 100, 120), "c"),  # too fast is odd as well: a cache, another mount
+        ((100, 80, 60), ""),  # three that all differ: none
+        ((100, 100, 50, 50), ""),  # half and half: the rule cannot tell which
+        ((100, 101, 99, 100, 60, 59), "ef"),
+        ((100, 1), ""),  # too few nodes
+    ):
+        assert outliers(*values) == expected, values
+
+
+def test_a_node_counts_once_however_often_it_was_measured() -> None:
+    compared = system.compare({"slow": [50.0] * 9, **{host: [90.0, 100.0, 400.0] for host in "abc"}})
+    assert (compared.median, compared.stands_out("slow")) == (100, True)
+
+
 class TestNodes:
     def of(self, *changes: Mapping[str, Any]) -> Nodes:
         """The nodes node01, node02 ..., with these facts instead of NODE's."""

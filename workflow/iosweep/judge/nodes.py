@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from iosweep.details import NodeRate, Series
@@ -139,66 +139,3 @@ def _by_node(ranks: Mapping[str, Sequence[NodeRate]]) -> Sequence[NodeRate]:
 def _sum(rates: Sequence[float | None]) -> float | None:
     known = [rate for rate in rates if rate is not None]
     return math.fsum(known) if len(known) == len(rates) else None
-
-
-# Outliers among nodes
-
-
-#: A node within this share of the median is never an outlier.
-LEAST = 0.10
-#: Robust standard deviations that are allowed; factor from a MAD to one, for normally distributed values.
-DEVIATIONS, OF_MAD = 3.0, 1.4826
-#: Minimum number of nodes for an outlier.
-ENOUGH = 3
-
-#: point, phase, host, value
-Measured = tuple[str, str, str, float]
-
-
-@dataclass(frozen=True)
-class Standing:
-    """A node compared with the others."""
-
-    host: str
-    value: float  # median of its own
-    ratio: float  # to the median of the nodes
-    outlier: bool
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One phase of a point on all nodes that measured it."""
-
-    point: str
-    phase: str
-    median: float  # of the nodes' medians
-    allowed: float | None  # how far a ratio may be from 1; None with fewer nodes than ENOUGH
-    standings: tuple[Standing, ...]  # the lowest first
-
-
-def compare(rows: Iterable[Measured]) -> list[Comparison]:
-    """One comparison per point and phase, in order of appearance. Values are above zero."""
-    found: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for point, phase, host, value in rows:
-        found.setdefault((point, phase), {}).setdefault(host, []).append(value)
-    return [
-        _comparison(point, phase, {host: median(values) for host, values in hosts.items()})
-        for (point, phase), hosts in found.items()
-    ]
-
-
-def _comparison(point: str, phase: str, values: dict[str, float]) -> Comparison:
-    middle = median(values.values())
-    ratios = {host: value / middle for host, value in values.items()}
-    allowed = _allowed(list(ratios.values()))
-    standings = [
-        Standing(host, values[host], ratio, allowed is not None and abs(ratio - 1) > allowed)
-        for host, ratio in sorted(ratios.items(), key=lambda pair: (pair[1], pair[0]))
-    ]
-    return Comparison(point, phase, middle, allowed, tuple(standings))
-
-
-def _allowed(ratios: Sequence[float]) -> float | None:
-    if len(ratios) < ENOUGH:
-        return None
-    return max(LEAST, DEVIATIONS * OF_MAD * median(abs(ratio - 1) for ratio in ratios))

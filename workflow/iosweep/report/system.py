@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from iosweep.analysis import findings, formats
 from iosweep.analysis.summary import PointSummary, worst
 from iosweep.judge.agreement import COUNTED
-from iosweep.judge.nodes import ENOUGH, Comparison, Standing, compare
 from iosweep.node.cpus import CONFIGURATION, NO_CPUS, Overlap, Topology, listed, named, overlap, parse
 from iosweep.report.tables import Cell, Table, TableRow
 from iosweep.tables.reader import Campaign, CheckRow, Row
@@ -178,8 +178,46 @@ class NodeCheck:
     table: Table
 
 
+#: A node within this share of the median never stands out.
+LEAST = 0.10
+#: Robust standard deviations that are allowed; standard deviation of normally distributed values, in MADs.
+DEVIATIONS, OF_MAD = 3.0, 1.4826
+#: Minimum number of nodes for a node that stands out.
+ENOUGH = 3
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A test on the nodes that have a figure of it.
+
+    values: node -> the median of its figures, the lowest first; median: of these; allowed: how far from 1 the ratio of
+    a node to the median may be, None with fewer nodes than ENOUGH.
+    """
+
+    values: Mapping[str, float]
+    median: float
+    allowed: float | None
+
+    def ratio(self, host: str) -> float:
+        """Value of a node as a share of the median."""
+        return self.values[host] / self.median
+
+    def stands_out(self, host: str) -> bool:
+        return self.allowed is not None and abs(self.ratio(host) - 1) > self.allowed
+
+
+def compare(figures: Mapping[str, Sequence[float]]) -> Comparison:
+    """Compare nodes. figures: node -> its figures, above zero."""
+    values = dict(sorted(((host, median(own)) for host, own in figures.items()), key=lambda pair: (pair[1], pair[0])))
+    middle = median(values.values())
+    deviation = OF_MAD * median(abs(value / middle - 1) for value in values.values())
+    return Comparison(values, middle, max(LEAST, DEVIATIONS * deviation) if len(values) >= ENOUGH else None)
+
+
 #: A phase of the suite, and the comparison of its nodes.
 _Test = tuple[PointSummary, Comparison | None]
+#: A phase of the suite, a node, and its ratio to the median of the nodes.
+_Standing = tuple[PointSummary, str, float]
 
 
 def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck | None:
@@ -189,25 +227,18 @@ def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck
     hosts = sorted({row.host for result in own for row in result.rows if row.host}, key=formats.natural)
     if not hosts:
         return None  # the first screen says why there are no figures
-    compared = {(c.point, c.phase): c for c in compare(_measured(own))}
-    tests: list[_Test] = [(result, compared.get((result.point, result.phase))) for result in own]
-    outliers = [(result, one) for result, one in _standings(tests) if one.outlier]
-    outliers.sort(key=lambda pair: (-abs(pair[1].ratio - 1), formats.natural(pair[1].host)))
-    odd = list(dict.fromkeys(standing.host for _, standing in outliers))
+    tests: list[_Test] = [(result, compare(figures) if (figures := _figures(result)) else None) for result in own]
+    compared = [(result, comparison, host) for result, comparison in tests if comparison for host in comparison.values]
+    outliers = [(result, host, one.ratio(host)) for result, one, host in compared if one.stands_out(host)]
+    outliers.sort(key=lambda standing: (-abs(standing[2] - 1), formats.natural(standing[1])))
+    odd = list(dict.fromkeys(host for _, host, _ in outliers))
     order = [*(host for host in hosts if host in odd), *(host for host in hosts if host not in odd)]
     rows = [TableRow(host, tuple(_cell(host, *test) for test in tests)) for host in order]
     if len(rows) > 1:
         rows.insert(0, TableRow("median of the nodes", tuple(_median(*test) for test in tests)))
     titles = tuple(_test_title(result)[:1].upper() + _test_title(result)[1:] for result, _ in tests)
     table = Table((SUITE,), "", "", titles, tuple(rows))
-    lacking = {
-        host: [
-            _test_title(result)
-            for result, comparison in tests
-            if comparison and host not in [standing.host for standing in comparison.standings]
-        ]
-        for host in hosts
-    }
+    lacking = {host: [_test_title(result) for result, one in tests if one and host not in one.values] for host in hosts}
     named = [f"{host} ({', '.join(titles)})" for host, titles in lacking.items() if titles]
     without = f" No figure: {some(named, 4)}." if named else ""
     return NodeCheck(_sentence(hosts, odd, outliers, tests) + without, tuple(odd), table)
@@ -224,23 +255,19 @@ def _points(campaign: Campaign) -> set[str]:
     return {point for sweep in campaign.about.sweeps if sweep.suite == SUITE for point in sweep.points}
 
 
-def _measured(results: Sequence[PointSummary]) -> Iterator[tuple[str, str, str, float]]:
-    for result in results:
-        for row in result.rows:
-            if row.verdict in COUNTED and row.host and (value := row.figures.get(result.metric)):
-                yield result.point, result.phase, row.host, value
-
-
-def _standings(tests: Sequence[_Test]) -> Iterator[tuple[PointSummary, Standing]]:
-    for result, comparison in tests:
-        for standing in comparison.standings if comparison else ():
-            yield result, standing
+def _figures(result: PointSummary) -> dict[str, list[float]]:
+    """node -> its figures."""
+    figures: dict[str, list[float]] = {}
+    for row in result.rows:
+        if row.verdict in COUNTED and row.host and (value := row.figures.get(result.metric)):
+            figures.setdefault(row.host, []).append(value)
+    return figures
 
 
 def _sentence(
     hosts: Sequence[str],
     odd: Sequence[str],
-    outliers: Sequence[tuple[PointSummary, Standing]],
+    outliers: Sequence[_Standing],
     tests: Sequence[_Test],
 ) -> str:
     """Name the nodes that stand out, or say why none can be named."""
@@ -251,13 +278,14 @@ def _sentence(
     if odd:
         named = []
         for host in odd:  # `node06 (34 % in sequential write 1 MiB, and 1 other test)`
-            (result, furthest), *others = [pair for pair in outliers if pair[1].host == host]
+            (result, _, ratio), *others = [standing for standing in outliers if standing[1] == host]
             more = f", and {human_count(len(others), 'other test')}" if others else ""
-            named.append(f"{host} ({_percent(furthest.ratio)} in {_test_title(result)}{more})")
+            named.append(f"{host} ({_percent(ratio)} in {_test_title(result)}{more})")
         stand = "stands" if len(odd) == 1 else "stand"
         return f"{len(odd)} of {len(hosts)} nodes {stand} out from the nodes' median: {some(named, 4)}."
-    result, furthest = max(_standings(tests), key=lambda pair: abs(pair[1].ratio - 1))
-    off = f"{furthest.host} with {_percent(furthest.ratio)} in {_test_title(result)}"
+    standings = [(result, host, one.ratio(host)) for result, one in tests if one for host in one.values]
+    result, host, ratio = max(standings, key=lambda standing: abs(standing[2] - 1))
+    off = f"{host} with {_percent(ratio)} in {_test_title(result)}"
     return f"None of {len(hosts)} nodes stands out; the furthest from the nodes' median is {off}."
 
 
@@ -271,11 +299,11 @@ def _median(result: PointSummary, comparison: Comparison | None) -> Cell:
 def _cell(host: str, result: PointSummary, comparison: Comparison | None) -> Cell:
     verdicts = [row.verdict for row in result.rows if row.host == host]
     verdict = worst(verdicts) if verdicts else ""
-    standing = next((s for s in comparison.standings if s.host == host), None) if comparison else None
-    if standing is None:
+    if comparison is None or host not in comparison.values:
         return Cell("", (), verdict)
-    odd = ("slow " if standing.ratio < 1 else "fast ") if standing.outlier else ""
-    return Cell(_quantity(result, standing.value), (f"{odd}{_percent(standing.ratio)}",), verdict)
+    ratio = comparison.ratio(host)
+    odd = ("slow " if ratio < 1 else "fast ") if comparison.stands_out(host) else ""
+    return Cell(_quantity(result, comparison.values[host]), (f"{odd}{_percent(ratio)}",), verdict)
 
 
 def _test_title(result: PointSummary) -> str:

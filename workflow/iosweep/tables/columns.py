@@ -309,33 +309,3 @@ def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
         return pa.field(column.name, types[column.type])
 
     return pa.schema([field(column) for column in columns])
-
-
-def markdown() -> str:
-    """docs/columns.md."""
-    parts = [
-        "# Columns\n",
-        "For readers of `results.parquet` and `results.csv`: every column, with its type and unit.\n",
-        "Made by `scripts/generate` from `workflow/iosweep/tables/columns.py`. An absent value is null in the parquet"
-        " file and an empty field in the CSV, never 0. In the CSV, text that a spreadsheet would take for a formula (it"
-        " begins with `=`, `+`, `-`, `@`, also behind blanks, and is not a number) has an apostrophe in front. This"
-        " holds where the file is opened with the comma as its separator.\n",
-    ]
-    for title, columns in (
-        ("results.parquet, results.csv: one row per point, repetition and phase", result_columns()),
-        ("checks.parquet: one row per row of the results and check", CHECK_COLUMNS),
-        ("nodes.parquet: one row per node and set of facts", NODE_COLUMNS),
-        ("series.parquet: one row per row of the results, node or worker, and quantity", SERIES_COLUMNS),
-        ("node_rates.parquet: one row per row of the results, and node or worker", RATE_COLUMNS),
-        ("histograms.parquet: one row per row of the results with a histogram of its latencies", HISTOGRAM_COLUMNS),
-    ):
-        parts.append(f"## {title}\n")
-        parts.append("| column | type | meaning |\n|---|---|---|")
-        parts.append("\n".join(_lines(columns)) + "\n")
-    return "\n".join(parts)
-
-
-def _lines(columns: tuple[Column, ...], within: str = "") -> Iterator[str]:
-    for column in columns:
-        yield f"| `{within}{column.name}` | {column.type} | {column.doc} |"
-        yield from _lines(column.fields, f"{column.name}[].")

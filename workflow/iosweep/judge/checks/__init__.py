@@ -1,7 +1,5 @@
 """The validity checks, in the order in which the tables and docs/report.md list them. Pure."""
 
-from collections.abc import Sequence
-
 from iosweep.judge.checks import caches, cpus, files, interference, output, timing
 from iosweep.judge.findings import Check
 
@@ -47,10 +45,3 @@ CHECKS: tuple[Check, ...] = (
 
 #: check -> what a fail makes of a row.
 SEVERITIES = {check.name: check.severity for check in CHECKS}
-
-
-def markdown(checks: Sequence[Check]) -> str:
-    """The table of checks in docs/report.md."""
-    rows = [f"| `{c.name}` | {c.severity} | {c.doc} |" for c in checks]
-    head = ["| check | a fail makes it | what must hold |", "|---|---|---|"]
-    return "\n".join([*head, *rows]) + "\n"
