@@ -26,7 +26,6 @@ from hypothesis import HealthCheck, settings
 import slurm as clusters
 from held_job import Held
 from iosweep.node import fs_types
-from iosweep.plan import launchers
 from iosweep.programs import path as programs
 from iosweep.target import identify
 from slurm_campaign import NODES as STORY_NODES
@@ -236,7 +235,7 @@ def own_mounts() -> None:
 
 
 #: Functions that remember programs of this PATH. A test may replace them.
-_CACHED = (programs.sha256, launchers.mpiexec)
+_CACHED = (programs.sha256, programs.mpiexec)
 
 
 @pytest.fixture(autouse=True)

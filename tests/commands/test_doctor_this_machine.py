@@ -10,9 +10,8 @@ from syrupy.assertion import SnapshotAssertion
 from iosweep.commands import cli, doctor
 from iosweep.errors import Obstacle, TargetHangs
 from iosweep.findings import Line
-from iosweep.plan.launchers import Mpiexec
 from iosweep.programs import path as programs
-from iosweep.programs.path import Program
+from iosweep.programs.path import Mpiexec, Program
 from iosweep.target.agent import Agent
 from machine import InProcess
 

@@ -11,8 +11,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from campaign import METADATA, TEXT, document, make
 from iosweep.commands import cli
-from iosweep.plan import forecast, launchers
-from iosweep.plan.launchers import LAUNCHERS, Mpiexec
+from iosweep.plan import forecast
+from iosweep.plan.launchers import LAUNCHERS
 from iosweep.target.agent import Agent
 from machine import InProcess
 
@@ -25,7 +25,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Agent, "call", InProcess.call)
     monkeypatch.setattr(Agent, "call_all", InProcess.call_all)
-    monkeypatch.setattr(launchers, "mpiexec", lambda search=None: Mpiexec("/usr/bin/mpiexec", "4.3.0"))
     (tmp_path / "target").mkdir()
     (tmp_path / "x.yaml").write_text(TEXT.replace("/scratch/me", str(tmp_path / "target")))
     return tmp_path

@@ -17,9 +17,9 @@ from iosweep.errors import Obstacle
 from iosweep.hostlist import folded
 from iosweep.node.cpus import parse
 from iosweep.node.pinning import Binding
-from iosweep.plan import launchers as launch
-from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, Mpiexec, subset
+from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, subset
 from iosweep.plan.model import seed_of
+from iosweep.programs.path import Mpiexec, mpiexec
 from iosweep.run.repetition import places, tool_commands
 from iosweep.tools import tools
 
@@ -181,7 +181,7 @@ def test_the_first_hydra_is_taken_of_path_or_else_of_the_lock_and_no_other_mpiex
         (tmp_path / name).chmod(0o755)
         return str(tmp_path / name)
 
-    find, ours = launch.mpiexec.__wrapped__, f"{sysconfig.get_path('scripts')}/mpiexec"
+    find, ours = mpiexec.__wrapped__, f"{sysconfig.get_path('scripts')}/mpiexec"
     found = find()
     assert found.path == ours
     done = subprocess.run([ours, "--version"], capture_output=True, text=True, check=True)
@@ -204,7 +204,7 @@ def test_the_first_hydra_is_taken_of_path_or_else_of_the_lock_and_no_other_mpiex
 def test_the_real_hydra_binds_each_rank_and_asks_no_batch_system_around_us(tmp_path: Path) -> None:
     """Ranks write into files: of a rank that is very short hydra may lose the output. It would start them by srun, on
     the nodes of the job."""
-    hydra = launch.mpiexec()
+    hydra = mpiexec()
     assert isinstance(hydra, Mpiexec)
     cpus = sorted(os.sched_getaffinity(0))
     ranks = [cpus[-1], cpus[0]]

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from iosweep.errors import Obstacle
-from iosweep.plan.launchers import Mpiexec
 from iosweep.programs import builds
 from iosweep.programs import path as programs
-from iosweep.programs.path import Program
+from iosweep.programs.path import Mpiexec, Program
 from iosweep.target.agent import Agent
 from iosweep.tools import tools
 

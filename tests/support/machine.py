@@ -24,6 +24,7 @@ from msgspec import structs
 import scripted
 from campaign import SWEEP, Allocation
 from iosweep.commands import cli
+from iosweep.errors import Obstacle
 from iosweep.files import safe_paths
 from iosweep.node import process
 from iosweep.node.counters import Moved
@@ -31,10 +32,9 @@ from iosweep.node.cpus import listed
 from iosweep.node.load import MachineCounters, NodeLoad, Surroundings
 from iosweep.node.monitor import Watched
 from iosweep.node.ranks import Looks, Processes, Wanted
-from iosweep.plan import launchers
-from iosweep.plan.launchers import Mpiexec, Obstacle
 from iosweep.programs import builds
 from iosweep.programs import path as programs
+from iosweep.programs.path import Mpiexec
 from iosweep.run import agents as node_agent
 from iosweep.run import allocation, budget, campaign_directory, launch, repetition
 from iosweep.slurm import query
@@ -324,7 +324,7 @@ class Scripted(Allocation):
                 patch.setattr(repetition, "datetime", clock)
                 patch.setattr(process, "keep_to", _keep_to)
                 patch.setattr(process, "adopt_orphans", lambda: None)
-                for module in (launchers, launch):
+                for module in (programs, launch):
                     patch.setattr(module, "mpiexec", lambda *_: machine.mpiexec)
                 patch.setattr(builds, "output", lambda *_: "")  # no package manager knows the scripted tools
                 patch.setattr(builds, "libraries", lambda *_: "")

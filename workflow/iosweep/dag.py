@@ -36,10 +36,10 @@ from iosweep.judge import remaining, verdict
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.headline_groups import criteria_lines
-from iosweep.plan.launchers import Launcher, candidates, launchers
+from iosweep.plan.launchers import Launcher, launchers
 from iosweep.plan.model import Plan
 from iosweep.programs import spack
-from iosweep.programs.path import sha256
+from iosweep.programs.path import candidates, sha256
 from iosweep.programs.spack import Built, Environment
 from iosweep.store.store import RUN_LOCK, Store, manifest_path, name_taken, write_manifest
 from iosweep.tables import reader

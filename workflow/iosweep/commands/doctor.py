@@ -32,11 +32,11 @@ from iosweep.node.cpus import named, overlap
 from iosweep.node.facts import collect_cpus
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
-from iosweep.plan.launchers import SLURM_LAUNCHERS, Mpiexec, mpiexec
+from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.programs import path as programs
 from iosweep.programs import spack
-from iosweep.programs.path import Program
+from iosweep.programs.path import Mpiexec, Program, mpiexec
 from iosweep.run import agents as node_agent
 from iosweep.run import allocation, target_check
 from iosweep.run import nodes as run_nodes

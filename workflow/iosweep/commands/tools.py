@@ -12,10 +12,9 @@ from iosweep.commands import campaigns
 from iosweep.config import sweep_file
 from iosweep.errors import BuildError, ExitCode, Refused, Unusable
 from iosweep.node.process import Stopped, adopt_orphans, stoppable
-from iosweep.plan import launchers
 from iosweep.plan.expand import make_plan
 from iosweep.programs import builds, spack
-from iosweep.programs.path import Program, find
+from iosweep.programs.path import Mpiexec, Program, find, mpiexec
 from iosweep.store.record import Refusal
 from iosweep.store.store import Store
 from iosweep.target.agent import Agent
@@ -45,8 +44,8 @@ def show(arguments: Namespace) -> int:
     if (configured.settings.tools.provider or "path") == "path":
         with Agent() as agent:
             found = {name: find(tool, agent.run) for name, tool in tools().items()}
-        for name, one in (found | {"mpiexec": launchers.mpiexec()}).items():
-            if isinstance(one, Program | launchers.Mpiexec):
+        for name, one in (found | {"mpiexec": mpiexec()}).items():
+            if isinstance(one, Program | Mpiexec):
                 _print(name, one.version, one.path, builds.package_of(one.path) or "of no package")
             else:
                 _print(name, "", "", str(one))

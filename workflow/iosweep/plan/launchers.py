@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import subprocess
-import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
-from iosweep.errors import Obstacle
 from iosweep.hostlist import folded
 from iosweep.node.cpus import CpuSet, listed
 from iosweep.node.pinning import Binding
@@ -168,42 +160,3 @@ def subset(hosts: Sequence[str], nodes: int, repetition: int) -> tuple[str, ...]
     first = (repetition - 1) * nodes % len(hosts)
     chosen = {(first + k) % len(hosts) for k in range(nodes)}
     return tuple(hosts[k] for k in sorted(chosen))
-
-
-@dataclass(frozen=True)
-class Mpiexec:
-    """The program of a process manager."""
-
-    path: str
-    version: str
-
-
-def candidates(search: str | None = None, manager: Manager | None = HYDRA) -> list[str]:
-    """Programs that may be the manager's, in order: on PATH, or hydra beside our Python (it comes with the lock); with
-    `search` only in these directories, for ranks of one MPI are not those of another. Starts nothing."""
-    names, folders = manager.names if manager else (), search.split(os.pathsep) if search else os.get_exec_path()
-    places = [(name, folder) for name in names for folder in folders]
-    if search is None and manager is HYDRA:
-        places.append(("mpiexec", sysconfig.get_path("scripts")))
-    return list(dict.fromkeys(path for name, folder in places if (path := shutil.which(name, path=folder))))
-
-
-@cache
-def mpiexec(search: str | None = None, manager: Manager = HYDRA) -> Mpiexec | Obstacle:
-    """The first program of the manager, or why there is none. `search`: as for `candidates`."""
-    seen = []
-    for path in candidates(search, manager):
-        try:
-            printed = subprocess.run(
-                [path, "--version"], capture_output=True, text=True, timeout=30, check=False
-            ).stdout
-        except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
-            printed = ""
-        if found := re.search(manager.says, printed):
-            return Mpiexec(str(Path(path)), found[1] or "")
-        seen.append(path)
-    others = f" ({', '.join(seen)} is another's)" if seen else ""
-    kind = f"{manager.names[-1]} of {manager.mpi}"
-    if search is not None:
-        return Obstacle(f"there is no {kind} with the tools{others}")
-    return Obstacle(f"there is no {kind}{others}", manager.remedy)

@@ -12,16 +12,12 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from iosweep.files.documents import Count, Part
-from iosweep.programs.path import Program, libraries, output
+from iosweep.programs.path import Mpiexec, Program, libraries, output
 from iosweep.tools import tools
-
-if TYPE_CHECKING:  # who reads tables needs the forms alone
-    from iosweep.plan.launchers import Mpiexec
 
 
 class BuiltProgram(Part, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Finds the tools' programs on PATH: path, hash and version."""
+"""Programs on PATH: those of the tools, and those that start MPI ranks. Path, hash and version."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from iosweep.errors import Obstacle
 from iosweep.node.process import Completed
+from iosweep.plan.launchers import HYDRA, Manager
 from iosweep.text import printable
 from iosweep.tools import Tool, tools
 
@@ -126,3 +128,36 @@ def find(tool: Tool, run: Callable[[list[str], float], Completed], search: str |
     if wrong := tool.unfit(version):
         return Obstacle(f"{path} cannot be used: {wrong}", f"get another with {tool.get_it}")
     return Program(path, sha256(tool.name, search) or "", version, stamp)
+
+
+@dataclass(frozen=True)
+class Mpiexec:
+    """The program of a process manager, which starts MPI ranks."""
+
+    path: str
+    version: str
+
+
+def candidates(search: str | None = None, manager: Manager | None = HYDRA) -> list[str]:
+    """Programs that may be the manager's, in order: on PATH, then hydra beside our Python (the lock installs it).
+    search: only these directories, because the ranks of one MPI do not start under another. Starts nothing."""
+    names, folders = manager.names if manager else (), search.split(os.pathsep) if search else os.get_exec_path()
+    places = [(name, folder) for name in names for folder in folders]
+    if search is None and manager is HYDRA:
+        places.append(("mpiexec", sysconfig.get_path("scripts")))
+    return list(dict.fromkeys(path for name, folder in places if (path := shutil.which(name, path=folder))))
+
+
+@cache
+def mpiexec(search: str | None = None, manager: Manager = HYDRA) -> Mpiexec | Obstacle:
+    """The first program of the manager, or why there is none. search: as for `candidates`."""
+    seen = []
+    for path in candidates(search, manager):
+        if found := re.search(manager.says, output(path, "--version", failed=True)):
+            return Mpiexec(path, found[1] or "")
+        seen.append(path)
+    others = f" ({', '.join(seen)} is another's)" if seen else ""
+    kind = f"{manager.names[-1]} of {manager.mpi}"
+    if search is not None:
+        return Obstacle(f"there is no {kind} with the tools{others}")
+    return Obstacle(f"there is no {kind}{others}", manager.remedy)

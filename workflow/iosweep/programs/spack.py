@@ -29,10 +29,9 @@ from iosweep.errors import BuildError, ConfigError, Obstacle, Problem, Unusable
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, Document, Part
 from iosweep.node import process
-from iosweep.plan import launchers
 from iosweep.programs import builds
 from iosweep.programs.builds import BuiltMpi, BuiltProgram
-from iosweep.programs.path import Program, find
+from iosweep.programs.path import Program, find, mpiexec
 from iosweep.target.agent import Agent
 from iosweep.text import printable
 from iosweep.tools import tools
@@ -294,12 +293,12 @@ class _Session:
         path = [bin for p in explicit if (bin := Path(p.prefix, "bin")).is_dir()]
         search = os.pathsep.join(map(str, dict.fromkeys(path)))
         programs = verified(search, self._environment.specs)
-        mpiexec = launchers.mpiexec(search)
+        starter = mpiexec(search)
         return {
             "provider": "spack",
             **builds.described(
                 programs,
-                None if isinstance(mpiexec, Obstacle) else mpiexec,
+                None if isinstance(starter, Obstacle) else starter,
                 lambda file: next((p.spec for p in explicit if Path(file).is_relative_to(p.prefix)), None),
             ),
             "path": search.split(os.pathsep),

@@ -32,8 +32,8 @@ from iosweep.node import environment, process
 from iosweep.node.facts import node_key
 from iosweep.node.process import stoppable
 from iosweep.plan import forecast
-from iosweep.plan.launchers import candidates
 from iosweep.programs import spack
+from iosweep.programs.path import candidates
 from iosweep.programs.spack import Built
 from iosweep.run import nodes, target_check
 from iosweep.run.agents import RemoteAgents

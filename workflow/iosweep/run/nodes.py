@@ -14,10 +14,9 @@ from iosweep.hostlist import hosts
 from iosweep.judge import remaining
 from iosweep.node import pinning, process
 from iosweep.node.facts import NodeFacts, collect
-from iosweep.plan.launchers import Mpiexec, candidates
 from iosweep.plan.model import Point
 from iosweep.programs import builds
-from iosweep.programs.path import Program, find, hash_of, sha256
+from iosweep.programs.path import Mpiexec, Program, candidates, find, hash_of, sha256
 from iosweep.run import agents, target_check
 from iosweep.run.agents import RemoteAgents
 from iosweep.run.launch import Commands, needs_mpiexec
