@@ -67,10 +67,10 @@ class TestNodes:
     def test_a_fact_is_marked_where_it_is_not_that_of_most_nodes(self) -> None:
         found = self.of({}, {"kernel": "5.14"}, {}, {"nics": [nic(speed_bits_per_s=25 * GIGABIT)]})
         assert found.differing == ("kernel", "network")
-        assert [[cell.odd for cell in row.cells] for row in found.rows] == [
-            [False, False], [True, False], [False, False], [False, True]
+        assert [[row.host, *(cell.odd for cell in row.cells)] for row in found.rows] == [
+            ["node02", True, False], ["node04", False, True], ["node01", False, False], ["node03", False, False]
         ]  # fmt: skip
-        assert found.rows[3].cells[1].lines == ("ib0 up 25 Gbit/s (mlx5_core)",)
+        assert found.rows[1].cells[1].lines == ("ib0 up 25 Gbit/s (mlx5_core)",)
         assert "kernel" not in dict(found.alike)
 
     @pytest.mark.parametrize(

@@ -335,7 +335,7 @@ def find_knee(column: str, line: Iterable[PointSummary]) -> Bend | None:
     """The knee of a phase over points that differ in one column only; None with fewer than two figures."""
     climb = sorted(((result.count(column) or 1, result) for result in line), key=lambda one: one[0])
     members = [(value, result) for value, result in climb if result.headline]
-    figures = [result.values(result.metric) for _, result in members]
+    figures = [list(result.sample(result.metric).values) for _, result in members]
     bend = knee(figures)
     if bend is None:
         return None

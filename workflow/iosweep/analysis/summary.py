@@ -164,12 +164,8 @@ class PointSummary:
             return None
         return metric.median if is_percentile(column) else metric.mean
 
-    def values(self, column: str) -> list[float]:
-        """Values of a column in the repetitions that count and choose the best point."""
-        return _values((row for row in self.rows if not row.confirms), column)
-
     def sample(self, column: str) -> Sample:
-        """These values with the facts that statistics need."""
+        """Values of a column in the repetitions that count and choose the best point, with facts for statistics."""
         return _sample([row for row in self.rows if not row.confirms] or self.rows, column)
 
     def rounds(self, column: str) -> dict[object, float]:

@@ -51,23 +51,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Nodes:
-    """alike: (title, value) of facts that all nodes have in common; differing: titles of the other facts; notes: facts
+    """alike: (title, value) of facts that all nodes have in common; differing: titles of the other
+    facts; rows: nodes with an odd fact first; notes: facts
     that may spoil figures."""
 
     alike: tuple[tuple[str, Lines], ...]
     differing: tuple[str, ...]
     rows: tuple[Node, ...]
     notes: tuple[str, ...]
-
-    @property
-    def many(self) -> bool:
-        """Too many rows to read."""
-        return len(self.rows) > 20
-
-    @property
-    def odd(self) -> tuple[Node, ...]:
-        """Nodes with a value that most others do not have."""
-        return tuple(node for node in self.rows if any(cell.odd for cell in node.cells))
 
 
 def describe_nodes(campaign: Campaign) -> Nodes | None:
@@ -83,17 +74,18 @@ def describe_nodes(campaign: Campaign) -> Nodes | None:
         common, count = counts[title].most_common(1)[0]
         return Fact(lines, title != _FREE and 2 * count > len(nodes) and lines != common)
 
+    rows = [
+        Node(
+            node.host,
+            campaign.about.results_of_nodes.get(node.node, 0),
+            tuple(fact(title, values[title]) for title in differing),
+        )
+        for node, values in zip(nodes, facts, strict=True)
+    ]
     return Nodes(
         alike=tuple((title, lines) for title, lines in facts[0].items() if title not in differing),
         differing=tuple(differing),
-        rows=tuple(
-            Node(
-                node.host,
-                campaign.about.results_of_nodes.get(node.node, 0),
-                tuple(fact(title, own[title]) for title in differing),
-            )
-            for node, own in zip(nodes, facts, strict=True)
-        ),
+        rows=tuple(sorted(rows, key=lambda row: not any(cell.odd for cell in row.cells))),
         notes=tuple(_notes(nodes)),
     )
 

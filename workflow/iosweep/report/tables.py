@@ -231,14 +231,14 @@ def _coverage(sweep: SweepFacts, phases: Mapping[str, Sequence[PointSummary]], s
 
 @dataclass(frozen=True)
 class Build:
-    """A build of a tool. name: as in the table of results; origin, mpi: lines, mpi is empty for a tool without MPI;
+    """A build of a tool. name: as in the table of results; mpi: empty for a tool without MPI;
     results: number of results; documents: keys of the build documents."""
 
     name: str
     tool: str
     version: str
-    origin: tuple[str, ...]
-    mpi: tuple[str, ...]
+    origin: str
+    mpi: str
     sha256: str
     results: int
     documents: tuple[str, ...]
@@ -250,39 +250,38 @@ def builds(campaign: Campaign, results: Sequence[PointSummary]) -> list[Build]:
     for row in campaign.rows:
         if row.tool_build:
             measured.setdefault((row.tool, row.tool_build), []).append(row)
-    known, found = campaign.about.builds, []
+    known, listed = campaign.about.builds, []
     for (tool, name), rows in sorted(measured.items(), key=lambda item: item[0][0]):
         keys = tuple(dict.fromkeys(row.build for row in rows if row.build in known))
         document = known[keys[0]] if keys else None
         program = document.tools.get(tool) if document else None
-        made = Build(
+        build = Build(
             name=name,
             tool=formats.tool(tool),
             version=formats.version(tool, rows[0].tool_version or ""),
-            origin=tuple(_origin(document.provider, program)) if document and program else ("not recorded",),
-            mpi=tuple(_mpi(document)) if formats.is_mpi(tool) else (),
+            origin=_origin(document, program),
+            mpi=_mpi(document) if formats.is_mpi(tool) else "",
             sha256=rows[0].tool_sha256 or "",
             results=sum(result.tool == tool and name in result.builds for result in results),
             documents=keys,
         )
-        found.append(made)
-    return found
+        listed.append(build)
+    return listed
 
 
-def _origin(provider: str, program: BuiltProgram) -> Iterator[str]:
-    if provider == "spack":
-        yield f"Spack: {program.package}"
-    else:
-        yield program.path + (", a script: what it starts is not recorded" if program.script else "")
-        yield _package(program.package)
+def _origin(document: BuildDocument | None, program: BuiltProgram | None) -> str:
+    """`Spack: fio@3.37`, `/usr/bin/fio, package fio 3.33`"""
+    if document is None or program is None:
+        return "not recorded"
+    if document.provider == "spack":
+        return f"Spack: {program.package}"
+    script = "a script: what it starts is not recorded" if program.script else ""
+    return ", ".join(filter(None, (program.path, script, _package(program.package))))
 
 
-def _mpi(document: BuildDocument | None) -> Iterator[str]:
-    if document is None or document.mpi is None:
-        yield "not known"
-    else:
-        yield ", ".join(filter(None, (document.mpi.path, document.mpi.version)))
-        yield _package(document.mpi.package)
+def _mpi(document: BuildDocument | None) -> str:
+    mpi = document.mpi if document else None
+    return ", ".join(filter(None, (mpi.path, mpi.version, _package(mpi.package)))) if mpi else "not known"
 
 
 def _package(name: str | None) -> str:
