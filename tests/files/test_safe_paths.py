@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import mounts
 from iosweep.files import safe_paths
 
 
@@ -131,6 +132,19 @@ def test_nothing_above_is_named(root: Path) -> None:
         with pytest.raises(ValueError, match="not below"):
             safe_paths.write(root, name, b"")
     assert names(root) == []
+
+
+@pytest.mark.local
+@pytest.mark.skipif(bool(mounts.missing()), reason=mounts.missing() or "")
+def test_what_is_mounted_in_a_tree_is_left_alone(root: Path, foreign: Path) -> None:
+    (there := root / "scratch/inner").mkdir(parents=True)
+    mounts.run("mount", "--bind", str(foreign), str(there))
+    try:
+        with pytest.raises(OSError, match="a mount point"), safe_paths.folder(root) as folder:
+            folder.remove_tree("scratch")
+    finally:
+        mounts.unmount(there)
+    assert (foreign / "precious").read_bytes() == b"theirs"
 
 
 def test_a_tree_is_removed_and_links_are_not_followed(root: Path, foreign: Path) -> None:

@@ -386,6 +386,11 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("cpu_quota", FAIL, quota(100, 50, 4.2) | {"nodes": 2}),
     ("cpu_quota", PASS, quota(100, 4, 0.3)),
     ("cpu_quota", PASS, quota(100, 50, 0.1)),
+    ("io_limit", FAIL, {"moved": moved(io_limits={"wbps": 5 * MB})}),  # 4.8 MB/s were written
+    ("io_limit", FAIL, {"moved": moved(io_limits={"wiops": 100})}),
+    ("io_limit", PASS, {"moved": moved(io_limits={"wbps": 10 * MB, "wiops": 10**6, "riops": 1})}),
+    ("io_limit", PASS, {}),
+    ("io_limit", NO, {"fstype": "nfs4"}),
     ("other_io", UNCHECKED, {"moved": {}}),
     # journal and inodes of 10,000 writes of 4 KiB
     ("other_io", PASS, device_io(own=41 * MB, device=170 * MB)),

@@ -28,6 +28,7 @@ from iosweep.node.load import (
     Surroundings,
     Thread,
     Throttled,
+    io_limits,
     of_nodes,
     quotas,
     shares,
@@ -342,3 +343,10 @@ def test_quotas_of_groups_of_both_versions_and_of_those_above(tmp_path: Path) ->
     assert quotas("0::/system/job_7/step_0\n", tmp_path) == {step: counted, job: counted, top: nothing}
     old = group(tmp_path / "cpu,cpuacct/slurm", V1)
     assert quotas("4:memory:/a\n3:cpu,cpuacct:/slurm\n2:cpuset:/\n", tmp_path) == {old: counted}
+
+
+def test_the_lowest_limit_of_io_counts_of_a_group_and_those_above(tmp_path: Path) -> None:
+    for folder, limits in (("a/b", "8:0 rbps=9 wbps=max riops=7 wiops=max\n8:16 rbps=1\n"), ("a", "8:0 rbps=5\n")):
+        (group(tmp_path / folder, V2) / "io.max").write_text(limits)
+    assert io_limits(["8:0"], "0::/a/b", tmp_path) == {"rbps": 5, "riops": 7}
+    assert io_limits([], "0::/a/b", tmp_path) == io_limits(["8:1"], "0::/a/b", tmp_path) == {}

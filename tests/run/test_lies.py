@@ -94,6 +94,7 @@ LIES: dict[str, Lie] = {
     "other processes": Lie("other_load", load={"busy": 0.9, "ours": 0.3}),
     "another process on a worker's CPU": Lie("other_load", load={"bound": Bound(cpus="0", other=0.5)}),
     "a hypervisor": Lie("other_load", load={"steal": 0.3}),
+    "a limited control group": Lie("io_limit", moved={"io_limits": {"riops": 1, "wiops": 1}}),
     "a CPU quota": Lie("cpu_quota", load={"throttled": Throttled(periods=200, stopped=100, stopped_s=5.0)}),
 }  # fmt: skip
 

@@ -137,15 +137,15 @@ class Folder:
             os.unlink(name, dir_fd=self.handle)
 
     def remove_tree(self, name: str) -> None:
-        """Remove an entry with all that is below it, if it is there. Links are removed themselves; a mount point is
-        left alone, which raises OSError (EBUSY)."""
+        """Remove an entry with all that is below it, if it is there. Links are removed themselves. With a mount in
+        it all is left alone, which raises OSError (EBUSY)."""
         status = self.status(name)
         if status is None or not stat.S_ISDIR(status.st_mode):
             self.remove(name)
             return
-        with self.folder(name) as below:
-            if _mount(below.handle) != _mount(self.handle):
-                raise OSError(errno.EBUSY, "a mount point, which is left alone", str(self.path / name))
+        for path, _, _, handle in os.fwalk(name, dir_fd=self.handle):
+            if _mount(handle) != _mount(self.handle):
+                raise OSError(errno.EBUSY, "a mount point, which is left alone", str(self.path / path))
         shutil.rmtree(name, dir_fd=self.handle)
 
     @contextmanager

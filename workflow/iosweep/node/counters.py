@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from iosweep.files.documents import Count, Number, Part, Seconds
 from iosweep.node import fs_types
 from iosweep.node.procfs import entries, text
@@ -34,7 +36,8 @@ class Moved(Part, frozen=True, kw_only=True):
     system's client and its servers, `client` names the file that counts; received, sent: of all network interfaces
     but the loopback. memory: the memory that the target is (`tmpfs`, `zram0`), empty where it is not known to be.
     dirty_bytes: what waited in memory to be written, for any file system, when the command began. still_s: the
-    longest time that our own process there stood still (it was stopped, or the machine was).
+    longest time that our own process there stood still (it was stopped, or the machine was). io_limits: of each
+    device, by control groups (load.io_limits).
     """
 
     tool_read_bytes: Count | None = None
@@ -52,6 +55,7 @@ class Moved(Part, frozen=True, kw_only=True):
     memory: str = ""
     dirty_bytes: Count | None = None
     still_s: Seconds = 0.0
+    io_limits: dict[str, Count] = msgspec.field(default_factory=dict)
 
 
 class Counted(Part, frozen=True, kw_only=True):
@@ -176,6 +180,10 @@ class IoCounters:
             device_flushes=None if began is None or ended is None or ended < began else ended - began,
             memory=self.memory,
         )
+
+    def disk_numbers(self) -> list[str]:
+        """The numbers (`8:0`) of the disks, which limits of I/O name."""
+        return [number for disk in self._disks if (number := text(disk / "dev"))]
 
     def _flushes(self) -> int | None:
         """Of disks with a volatile cache; None where one does not count them."""

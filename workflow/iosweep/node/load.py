@@ -488,6 +488,22 @@ def quotas(membership: str | None = None, root: Path = Path("/sys/fs/cgroup")) -
     return found
 
 
+def io_limits(
+    devices: Collection[str], membership: str | None = None, root: Path = Path("/sys/fs/cgroup")
+) -> dict[str, int]:
+    """The lowest limits that the control groups of this process set on I/O of block devices (`8:0`), from io.max of
+    version 2: `rbps`, `wbps` in bytes/s; `riops`, `wiops` in operations/s. Those that are not set are left out."""
+    if membership is None:
+        membership = procfs.read("self", "cgroup").decode("utf-8", "replace")
+    lowest: dict[str, int] = {}
+    for group in _groups(membership, root) if devices else ():
+        for line in (procfs.text(group / "io.max") or "").splitlines():
+            device, _, limits = line.partition(" ")
+            for name, value in re.findall(r"(\w+)=(\d+)", limits) if device in devices else ():
+                lowest[name] = min(lowest.get(name, int(value)), int(value))
+    return lowest
+
+
 @lru_cache(16)
 def _groups(membership: str, root: Path) -> list[Path]:
     """The control groups of this process and those above them, as far as they have a cpu.stat."""

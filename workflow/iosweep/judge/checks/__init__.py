@@ -36,6 +36,7 @@ CHECKS: tuple[Check, ...] = (
     Check("suspect", output.plausible, data=True),
     Check("suspect", interference.other_load),
     Check("suspect", interference.cpu_quota),
+    Check("suspect", interference.io_limit),
     Check("suspect", interference.other_io),
     Check("suspect", interference.exclusive),
     Check("invalid", cpus.pinned),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from iosweep.judge.checks.caches import total, trusts, works
@@ -12,7 +13,7 @@ from iosweep.node.counters import Moved
 from iosweep.node.load import Load, Other
 from iosweep.store.record import Finding
 from iosweep.text import human_count
-from iosweep.tools import Parsed
+from iosweep.tools import CLOCK_S, Parsed
 from iosweep.units import human_size
 
 
@@ -61,6 +62,8 @@ def exclusive(s: Observation) -> Finding:
 OTHER_LOAD = 0.25
 #: Share of its periods in which a CPU quota may stop the tool, and of the time.
 _STOPPED, _STOPPED_TIME = 0.05, 0.02
+#: Share of a limit on I/O from which it is what is measured.
+_LIMITED = 0.9
 #: What others may move, as a share of the tool's own bytes; and beside it in all, and per second: logs, and what a
 #: desktop does.
 OTHER_IO, _BYTES, _BYTES_PER_S = 0.25, 16 << 20, 4 << 20
@@ -130,6 +133,28 @@ def cpu_quota(s: Observation) -> Finding:
     if found.stopped > _STOPPED * found.periods and found.stopped_s > _STOPPED_TIME * load.window_s:
         return failed(told)
     return passed(told)
+
+
+def io_limit(s: Observation) -> Finding:
+    """No control group limited I/O on the block devices below the target (io.max): less than 90 % of a limit was
+    reached."""
+    if not fs_types.of(s.fstype).local:
+        return NOT_APPLICABLE
+    devices = ""
+    for host, parsed, moved in works(s):
+        devices = devices or ", ".join(dict.fromkeys(one.device for one in moved if one.device))
+        ops, window_s = parsed.figures.get("ops_per_s", 0.0), max((one.window_s for one in moved), default=0.0)
+        rates = {
+            "rbps": (total(moved, "device_read_bytes") or 0) / max(window_s, CLOCK_S),
+            "wbps": (total(moved, "device_written_bytes") or 0) / max(window_s, CLOCK_S),
+            "riops": 0.0 if s.phase.writes else ops,
+            "wiops": 0.0 if s.phase.reads else ops,
+        }
+        for name, rate in rates.items():
+            limit = sum(one.io_limits.get(name, math.inf) * (one.device.count(",") + 1) for one in moved)
+            if moved and rate >= _LIMITED * limit:
+                return failed(f"a control group limits I/O on {devices}{_on(s, host)}: io.max {name}={limit}")
+    return passed(f"no limit on {devices} was reached") if devices else unchecked("the block devices are not known")
 
 
 def other_io(s: Observation) -> Finding:
