@@ -177,13 +177,13 @@ def test_a_dry_run_of_every_configuration_works_anywhere(name, profile, tmp_path
     assert not (tmp_path / "work/results").exists()
 
 
-def test_what_a_profile_may_not_say_is_told(directory, tmp_path):
+def test_what_a_profile_may_not_say_is_told(tmp_path):
     text = (PROFILES["slurm"] / "profile.v9+.yaml").read_text()
-    (tmp_path / "profile.v9+.yaml").write_text(
-        text.replace("runtime=24h", "runtime=1:00:00").replace("# - lic", "- lic")
-    )
+    place = tmp_path / "profiles/mine"
+    place.mkdir(parents=True)
+    (place / "profile.v9+.yaml").write_text(text.replace("runtime=24h", "runtime=1:00:00").replace("# - lic", "- lic"))
     done = subprocess.run(
-        [sys.executable, "-m", "snakemake", "-n", "-s", ROOT / "Snakefile", "-d", directory, "--profile", tmp_path,
+        [sys.executable, "-m", "snakemake", "-n", "-s", ROOT / "Snakefile", "-d", tmp_path, "--profile", place,
          "--configfile", ROOT / "config/examples/demo.yaml"],
         cwd=tmp_path, env=os.environ | PLUGINS_OF_USERS, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip

@@ -13,13 +13,14 @@ with, so `read` takes from Snakemake's workflow:
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import logging
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -239,22 +240,21 @@ def read(workflow: Any) -> Dag:
     resources = {key: resource.raw for key, resource in said.items() if resource.raw is not None}
     site = profile.parse(resources, slurm="scheduler" in resources)
     if site.problems:
-        written = () if set_here else _profile_as_written()
-        raise ConfigError(list(profile.parse(resources, site.slurm, *written).problems))
+        raise ConfigError(list(_profile_of(site.problems)))
     file = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
     return load(file, Path("results"), site, given.pop("only", None), given)
 
 
-def _profile_as_written() -> tuple[str, str] | tuple[()]:
-    """The file of the profile that Snakemake was called with, and its text; nothing where there is not exactly one.
-
-    Only for the lines of errors: Snakemake's workflow does not name the profile, its command line does.
-    """
-    from snakemake.cli import get_argument_parser, get_profile_dir
-
-    profiles = get_argument_parser().parse_known_args(sys.argv[1:])[0].profile or []
-    found = get_profile_dir(profiles[0]) if len(profiles) == 1 else None
-    return (os.path.relpath(found[1]), found[1].read_text(encoding="utf-8")) if found else ()
+def _profile_of(problems: Sequence[Problem]) -> Sequence[Problem]:
+    """The same problems with file and line, where a profile of this directory or of the checkout has them: Snakemake
+    does not say which profile it was called with."""
+    places = (Path("profiles"), Path(__file__).parents[2] / "profiles")
+    for directory in (directory for place in places if place.is_dir() for directory in sorted(place.iterdir())):
+        with contextlib.suppress(Unusable):
+            found = profile.read(directory).problems
+            if [(p.where, p.message) for p in found] == [(p.where, p.message) for p in problems]:
+                return found
+    return problems
 
 
 @collector.paused(stays=True)
