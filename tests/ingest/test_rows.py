@@ -2,6 +2,9 @@
 
 from hashlib import sha256
 
+import pytest
+
+from iosweep.ingest import outputs
 from iosweep.ingest.tables import Made, campaign_rows
 from iosweep.store.ingested import IngestedFile
 from iosweep.tools.reading import Cell, Reading, ReadingProblem
@@ -81,9 +84,16 @@ def test_verdicts_come_from_what_the_reader_says_and_other_checks_are_not_checke
 
 def test_a_row_without_a_phase_is_left_out_and_counted() -> None:
     found = made(reading(IOR, IOR, without("phase")))
-    assert len(found.rows) == 2 and sum(found.left_out.values()) == 1
+    assert len(found.rows) == 1 and found.left_out["it is there twice, with the same figures"] == 1
+    assert sum(found.left_out.values()) == 2
     broken = made(reading(without("phase"), problems=(ReadingProblem("invalid", "write: it broke", 0),)))
     assert broken.left_out == {"ior: write: it broke": 1}
+
+
+def test_a_file_of_more_runs_than_a_log_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "MOST_SIGNS", 2)
+    title = b"SUMMARY rate: (of 1 iterations)\n"
+    assert isinstance(outputs.readings(2 * title), dict) and isinstance(outputs.readings(3 * title), str)
 
 
 def test_values_that_a_table_cannot_hold_are_null() -> None:

@@ -23,6 +23,8 @@ from iosweep.tools.reading import Reading
 
 #: Bytes of a file: no output of a tool is larger.
 MOST_BYTES = 256 << 20
+#: Lines that a tool prints once or twice a run: of more, a file is no log.
+MOST_SIGNS = 100_000
 #: Bytes at the beginning of an archive, an image or a database that have a zero byte; a cut log may have some later.
 _HEAD = 512
 
@@ -88,6 +90,8 @@ def readings(data: bytes) -> dict[str, Reading] | str:
     if b"\0" in text[:_HEAD] or text.startswith((b"PK", b"\x1f\x8b", b"BZh")):
         return "is not plain text: unpack an archive first"
     found = {name: [re.search(sign, text) for sign in tool.signs] for name, tool in tools().items()}
+    if any(len(re.findall(sign, text)) > MOST_SIGNS for tool in tools().values() for sign in tool.signs):
+        return f"has more than {MOST_SIGNS:,} runs"
     at = {name: min(match.start() for match in matches if match) for name, matches in found.items() if any(matches)}
     if not at:
         *others, last = tools()

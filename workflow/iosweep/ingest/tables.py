@@ -42,6 +42,8 @@ _ALSO = ("tool_version", "segments", "tasks", "other_options")
 _ESSENTIAL = {"data": ("tasks", "transfer_size_bytes"), "metadata": ("tasks",)}
 #: Columns that tell when a row was measured.
 _WHEN = ("started", "began_local", "ended_local")
+#: Figures that two runs do not share.
+_FIGURES = ("bandwidth_bytes_per_s", "ops_per_s", "runtime_s", "latency_mean_s", "io_s")
 #: Integers have 64 bits, and the square of a float has to be finite.
 _MOST = float(1 << 63)
 _UNCHECKED = unchecked(
@@ -162,6 +164,7 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, Iterable[Rea
     repetitions, in the order of their dates. What a text does not tell is null, and makes a group of its own."""
     placed: list[_Placed] = []
     left_out: Counter[str] = Counter()
+    seen: set[object] = set()
     for file, reading in ((file, reading) for file, readings in read for reading in readings):
         for index, row in enumerate(reading.rows):
             said = {severity: reading.against(index, severity) for severity in SEVERITIES}
@@ -170,6 +173,12 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, Iterable[Rea
                 left_out[f"{row['tool']}: {printable(next(iter(said['invalid']), unknown))}"] += 1
                 continue
             values = _values(row) | {"campaign": campaign, "raw": printable(file.path), "raw_sha256": file.sha256}
+            dates, figures = ([row[name] for name in names if name in row] for names in (_WHEN, _FIGURES))
+            same = row["tool"], row["phase"], row.get("tasks"), *dates, *figures
+            if figures and len(dates + figures) > 1 and same in seen:  # a job's log and a file of the same output
+                left_out["it is there twice, with the same figures"] += 1
+                continue
+            seen.add(same)
             when = next((str(value) for name in _WHEN if (value := row.get(name))), "")
             sweep, point = _place(values, row.get("repetition"))
             placed.append(_Placed(sweep, point, (not when, when, len(placed)), Row(values, _findings(said))))

@@ -64,7 +64,7 @@ def judge(run: Run, log_seen: bool) -> Judged:
                 why = "was bounded by time: only IOR's messages tell whether it read beyond what is allocated"
                 remarks.append(ReadingProblem("suspect", f"{result.name} {why}", at))
         elif run.layout == "csv" and not _is_whole(run, result):
-            why = "bandwidth x time is no whole number of blocks: bounded by time (-D), as IOR's messages would tell"
+            why = "bandwidth x time is no whole number of blocks: -D ended it, and IOR's messages are missing"
             remarks.append(ReadingProblem("suspect", f"{result.name}: {why}", at))
         if run.shifts and result.access == "read" and (run.nodes or 1) > 1 and run.clients_per_node is None:
             why = "nodes have unlike numbers of ranks, so with -C some read what their own node wrote"
