@@ -13,6 +13,7 @@ import results_factory
 from campaign import TEXT, keep_plan, make
 from iosweep.commands import check, cli, watch
 from iosweep.files import documents
+from iosweep.jobs.pending import Queue
 from iosweep.plan.model import Plan, read_plan
 from iosweep.store.record import Missing, Needs, Refusal
 from iosweep.store.store import Store
@@ -118,7 +119,7 @@ def test_check_fails_for_what_is_left_or_tried_again(place: Path, capsys: Captur
     made, store = opened(results), Store(results)
     (results / "results.parquet").touch()  # the tables have a verdict of it
     found = check.read_outcome(results)
-    assert (found.left, found.again, found.stale, found.fails()) == (0, 1, False, True)
+    assert (found.left, found.stale, found.fails()) == (1, False, True)
     os.utime(results / "results.parquet", (0, 0))  # they do not know of it yet
     found = check.read_outcome(results)
     assert (found.left, found.stale, found.fails()) == (1, True, True)
@@ -142,7 +143,7 @@ def test_what_is_left_is_counted_alike_everywhere(place: Path) -> None:
     assert found.reasons["left"][0][:2] == ("SIGTERM", 11)
     assert found.reasons["missing"] == [("no fio", 1, [lacks.id])]
     assert check.count_left(made, store) == 11
-    seen = watch.WatchedCampaign(results).read().allocations
+    seen = watch.read_progress(results, Queue()).allocations
     assert [sum(a.repetitions_left for a in seen), sum(a.repetitions_missing for a in seen)] == [11, 1]
 
 

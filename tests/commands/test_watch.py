@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import re
 import shutil
 import sys
@@ -21,8 +20,8 @@ from syrupy.assertion import SnapshotAssertion
 from campaign import BEGAN, SWEEP, Made, iso, keep_plan, make
 from iosweep.commands import cli, watch
 from iosweep.commands.terminal import safe_console
-from iosweep.commands.watch import AllocationProgress, Progress, WatchedCampaign
-from iosweep.files import documents
+from iosweep.commands.watch import AllocationProgress, Progress, read_progress
+from iosweep.jobs.pending import Queue
 from iosweep.judge.remaining import Ran, pace, ran, to_go_s
 from iosweep.plan.model import Plan
 from iosweep.store.record import DataSet, Missing, Needs, Refusal
@@ -39,7 +38,7 @@ class Watched(Made):
         keep_plan(plan, self.results)
 
     def read(self) -> Progress:
-        return WatchedCampaign(self.results).read()
+        return read_progress(self.results, Queue())
 
 
 @pytest.fixture
@@ -140,31 +139,6 @@ def test_damaged_results_are_named_and_not_counted_as_done(made: Watched) -> Non
     assert f"{made.plan.digest}.json is damaged" in line
 
 
-def test_only_what_is_new_is_read_and_nothing_new_is_missed(made: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    for point in made.plan.points[:10]:
-        made.measure(point)
-    for n, folder in enumerate((made.results / "points").iterdir()):
-        os.utime(folder, (BEGAN - 10**9 + 60 * n, BEGAN - 10**9 + 60 * n))
-    campaign, opened = WatchedCampaign(made.results), []
-    read = documents.read_as
-    monkeypatch.setattr(documents, "read_as", lambda file, kind: opened.append(Path(file)) or read(file, kind))
-
-    def looked() -> tuple[int, set[str]]:
-        """How many are done, and the points that were read for it."""
-        opened.clear()
-        done = campaign.read().allocations[0].repetitions_done
-        return done, {file.parent.name for file in opened if file.parent.parent.name == "points"}
-
-    assert len(looked()[1]) == 10
-    newest = max((made.results / "points").iterdir(), key=lambda folder: folder.stat().st_mtime_ns).name
-    assert looked() == (10, {newest})  # the clock of a file system may be coarse
-    made.measure(made.plan.points[10])
-    for _ in range(2):
-        assert looked() == (11, {made.plan.points[10].id})
-    made.store.supersede(made.store.repetitions_of(made.plan.points[0].id)[1])
-    assert looked()[0] == 10
-
-
 def test_an_allocation_that_ended_says_why(made: Watched) -> None:
     def state() -> tuple[str, str]:
         [a] = made.read().allocations
@@ -240,7 +214,7 @@ def test_it_is_redrawn_until_all_is_done_or_ctrl_c(made: Watched, monkeypatch: p
     def watched(between: Callable[[float], None]) -> str:
         monkeypatch.setattr(watch, "time", SimpleNamespace(time=lambda: BEGAN, monotonic=lambda: 0.0, sleep=between))
         file = Terminal()
-        watch.redraw(WatchedCampaign(made.results), safe_console(file=file, width=80))
+        watch.redraw(made.results, safe_console(file=file, width=80))
         return file.getvalue()
 
     def interrupted(_: float) -> None:

@@ -1,6 +1,6 @@
 """`iosweep check`: whether campaigns are complete and valid, for scripts and for a glance.
 
-The tables say what became of the repetitions, the store says what is left.
+Verdicts are those of the tables; the store says how many repetitions are left.
 """
 
 from __future__ import annotations
@@ -68,10 +68,8 @@ def _check(results: Path, suspect: bool) -> int:
 class Outcome:
     """The repetitions of a campaign. The verdict of a repetition is the worst of its phases.
 
-    `verdicts`: verdict -> repetitions. `left`: repetitions that the next run measures, counted in the tables, or in the
-    store where the tables are absent or stale. `reasons`: by verdict, or `left`.
-    `stale`: the campaign has changed since the tables were made.
-    `again`: repetitions with a verdict that the next run tries once more; they are not counted as left.
+    `verdicts`: verdict -> repetitions. `left`: repetitions that the next run measures; one that is tried again has a
+    verdict, too. `reasons`: by verdict, or `left`. `stale`: the campaign has changed since the tables were made.
     `damaged`: damaged files, as sentences.
     """
 
@@ -79,14 +77,13 @@ class Outcome:
     results: Path
     verdicts: Mapping[str, int] | None  # None: no readable tables
     left: int = 0
-    again: int = 0
     reasons: Mapping[str, list[Reason]] = field(default_factory=dict)
     stale: bool = False
     damaged: Sequence[str] = ()
 
     def fails(self, suspect: bool = False) -> bool:
         """Whether `iosweep check` exits with 1. `suspect`: suspect results fail, too."""
-        if self.verdicts is None or self.stale or self.left or self.again or self.damaged:
+        if self.verdicts is None or self.stale or self.left or self.damaged:
             return True
         failing = (*_FAILING, "suspect") if suspect else _FAILING
         return not self.verdicts["valid"] or any(self.verdicts[verdict] for verdict in failing)
@@ -113,29 +110,20 @@ def read_outcome(results: Path) -> Outcome:
     if tables is None and plan is None:
         raise CommandError("\n".join(damaged) or campaigns.no_tables(results))
     name = tables.campaign if tables else plan.campaign if plan else ""
-    outcome = Outcome(name, results, None, left=left, damaged=damaged)
+    outcome = Outcome(name, results, None, left, damaged=damaged)
+    if tables is None:
+        return outcome
+    read, columns = partial(msgspec.convert, type=PhaseOutcome), PhaseOutcome.__struct_fields__
     try:
-        return _counted(outcome, tables, plan, store, digest) if tables else outcome
+        found = repetitions(reader.read_rows(results, "results.parquet", read, columns), tables.sweeps)
+        stale = tables.plan_digest != digest if digest else _stale(store, tables, plan)
     except (FileNotFoundError, documents.Damaged):  # the table, which is named as damaged
         return outcome
-
-
-def _counted(
-    outcome: Outcome, tables: CampaignForm, plan: Plan | None, store: Store, ingested_digest: str | None
-) -> Outcome:
-    """The outcome with what the tables count. Raises FileNotFoundError, documents.Damaged."""
-    read, columns = partial(msgspec.convert, type=PhaseOutcome), PhaseOutcome.__struct_fields__
-    found = repetitions(reader.read_rows(outcome.results, "results.parquet", read, columns), tables.sweeps)
     counts, reasons = count_repetitions(found), _reasons(found)
-    verdicts = {verdict: counts[verdict] for verdict in VERDICTS}
-    if ingested_digest or not plan:
-        stale = tables.plan_digest != ingested_digest if ingested_digest else _stale(store, tables, plan)
-        return replace(outcome, verdicts=verdicts, left=counts["left"], reasons=reasons, stale=stale)
-    if _stale(store, tables, plan):  # the store knows better what is left
+    if stale:
         reasons.pop("left", None)
-        return replace(outcome, verdicts=verdicts, reasons=reasons, stale=True)
-    again = max(0, outcome.left - counts["left"])
-    return replace(outcome, verdicts=verdicts, left=counts["left"], again=again, reasons=reasons)
+    verdicts = {verdict: counts[verdict] for verdict in VERDICTS}
+    return replace(outcome, verdicts=verdicts, left=left if plan else counts["left"], reasons=reasons, stale=stale)
 
 
 def count_left(plan: Plan | None, store: Store) -> int:
@@ -192,17 +180,14 @@ def _damage(store: Store, remade: bool) -> list[str]:
 
 
 def sentence(outcome: Outcome) -> str:
-    """`quick: 27 repetitions: 20 valid, 0 suspect, 4 invalid, 0 missing, 3 left`"""
+    """`quick: 20 valid repetitions, 0 suspect, 4 invalid, 0 missing, 3 left`"""
     if outcome.verdicts is None:
         tables = (outcome.results / name for name in ("results.parquet", reader.ABOUT))
         why = "tables that cannot be read" if any(file.exists() for file in tables) else "no tables yet"
         return f"{outcome.campaign}: {why}; {human_count(outcome.left, 'repetition')} left"
-    counts = {**outcome.verdicts, "left": outcome.left}
-    many = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items())
-    if outcome.stale:  # what is left may be in the tables, too
-        measured = human_count(sum(outcome.verdicts.values()), "repetition")
-        return f"{outcome.campaign}: {measured} in the tables: {many}"
-    return f"{outcome.campaign}: {human_count(sum(counts.values()), 'repetition')}: {many}"
+    valid, *others = {**outcome.verdicts, "left": outcome.left}.items()
+    counts = [human_count(valid[1], "valid repetition"), *(f"{count:,} {verdict}" for verdict, count in others)]
+    return f"{outcome.campaign}: {', '.join(counts)}"
 
 
 def _lines(outcome: Outcome) -> Iterable[str]:
@@ -220,6 +205,3 @@ def _lines(outcome: Outcome) -> Iterable[str]:
     yield from (f"  {line}" for line in outcome.damaged)
     if outcome.left:
         yield "  left: the same snakemake command measures them"
-    if outcome.again:
-        many = human_count(outcome.again, "repetition")
-        yield f"  {many} will be measured again by the same snakemake command"

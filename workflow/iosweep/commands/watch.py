@@ -1,7 +1,7 @@
 """`iosweep watch`: the progress of a campaign: repetitions done and left, what each allocation waits for, time to go.
 
-Nothing is changed, and the target is not touched. The results say what is done; squeue and the lock of the results say
-who measures. Only points that have changed are read again, so that of 100,000 results only the first look is long.
+Nothing is changed, and the target is not touched. What is done is in the store; squeue and the lock of the results say
+who measures. The store is read as a whole for each refresh: 10,000 repetitions take 2 s.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -41,10 +41,8 @@ from iosweep.units import human_duration, human_rate, local_time
 #: Minimum refresh interval in seconds; after a slow read, ten times its duration.
 EVERY_S = 2.0
 _DAY_S = 86400
-#: Number of newest results, of their phases that are shown, and of most frequent reasons for verdicts.
+#: Numbers of newest repetitions, of their phases in the table, and of most frequent reasons for verdicts.
 _NEWEST, _ROWS, _REASONS = 5, 10, 3
-#: A clock of a file system may be this coarse: a directory that changed so lately is read again.
-_COARSE_NS = 5 * 10**9
 #: Verdicts of repetitions, from best to worst.
 _VERDICTS = ("valid", "suspect", "invalid")
 _STYLES = {"valid": "green", "suspect": "yellow", "invalid": "red", "missing": "bright_black"}
@@ -66,23 +64,24 @@ def run(arguments: Namespace) -> int:
     """Show progress until the campaign ends, or Ctrl-C. Without a terminal, print it once."""
     results = campaigns.find_begun(arguments.campaign)
     campaigns.refuse_ingested(results, "it has no plan, and nothing is measured")
-    watched, console = WatchedCampaign(results), safe_console()
+    console = safe_console()
     if arguments.json:
-        progress = watched.read()
+        progress = read_progress(results, Queue())
         sys.stdout.write(to_json(asdict(progress) | {"to_go_s": progress.to_go_s, "over": progress.over}))
     elif arguments.once or not console.is_terminal:
         with console.capture() as captured:
-            console.print(Group(*draw(watched.read(), bars=False)))
+            console.print(Group(*draw(read_progress(results, Queue()), bars=False)))
         print("\n".join(line.rstrip() for line in captured.get().splitlines()))
     else:
-        redraw(watched, console)
+        redraw(results, console)
     return 0
 
 
-def redraw(watched: WatchedCampaign, console: Console) -> None:
+def redraw(results: Path, console: Console) -> None:
+    queue = Queue()
     try:
         with working("reading the store ..."):  # of 100,000 results it takes a while
-            progress, took_s = watched.read(), 0.0
+            progress, took_s = read_progress(results, queue), 0.0
         with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
             while True:
                 live.update(Group(*draw(progress)), refresh=True)
@@ -90,13 +89,13 @@ def redraw(watched: WatchedCampaign, console: Console) -> None:
                     return
                 time.sleep(max(EVERY_S, 10 * took_s))
                 began = time.monotonic()
-                progress = watched.read()
+                progress = read_progress(results, queue)
                 took_s = time.monotonic() - began
     except KeyboardInterrupt:
         return
 
 
-# --- what is known
+# --- progress, as it is known
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class AllocationProgress:
 
 @dataclass(frozen=True)
 class NewestPhase:
-    """A phase of one of the newest results. `value`: its headline figure (column `metric`), or None."""
+    """A phase of one of the newest repetitions. `value`: its headline figure (column `metric`), or None."""
 
     ended: float
     point: str
@@ -140,9 +139,9 @@ class NewestPhase:
 class Progress:
     """A campaign at one moment.
 
-    Counts are of repetitions. `verdicts`: verdict -> repetitions, each as good as its worst phase, and `missing`.
-    `missing`: reason -> repetitions. `reasons`: why results are not valid, causes first -> repetitions.
-    `wrong`: what could not be read or asked.
+    Counts are of repetitions. `verdicts`: verdict -> repetitions, each with the verdict of its worst phase, and
+    `missing`. `missing`: reason -> repetitions. `reasons`: why repetitions are not valid, causes first -> repetitions.
+    `wrong`: why something could not be read or asked.
     """
 
     campaign: str
@@ -171,190 +170,122 @@ class Progress:
         return sum(a.to_go_s for a in self.allocations)
 
 
-@dataclass(slots=True)
-class _Repetition:
+class _Stored(NamedTuple):
     """A stored repetition. `reasons`: why it is not valid."""
 
-    stored: Repetition
+    point: Point
+    repetition: Repetition
     ran: Ran
     reasons: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class _PointState:
-    """A point as it was read. `changed_ns`: when its directory had changed last, None if there was none."""
+def read_progress(results: Path, queue: Queue) -> Progress:
+    """Read plan and store, and ask Slurm and the lock who measures."""
+    store = Store(results)
+    progress = Progress(results.resolve().name, str(results), time.time())
+    store.read_campaign_documents()
+    try:
+        if not (plans := plan_files(results)):
+            return replace(progress, wrong=_damage(store))
+        plan = read_plan(plans[-1])  # each run writes its plan again, so it is the newest
+        stored = sorted(_read_stored(store, plan), key=lambda each: each.ran.ended)
+        absent = {point: printable(lacks.reason or "no reason is given") for point, lacks in store.missing().items()}
+        spent, refusals, sets = store.whole(TotalSpent), store.documents(Refusal), store.documents(DataSet)
+    except OSError as error:
+        return replace(progress, wrong=(f"{error.filename or results} cannot be read: {error.strerror or error}",))
+    except Damaged as error:
+        return replace(progress, wrong=(f"{error}{cure(error.path)}",))
+    # the build that measured last is the tool that is used; this machine may have another one, or none
+    builds = {each.point.tool: each.repetition.tool.sha256 for each in stored}
+    machine = remaining.LocalMachine(tools=builds, target=stored[-1].repetition.target.facts if stored else None)
+    by_point: dict[str, dict[int, Repetition]] = {}
+    for each in stored:
+        by_point.setdefault(each.point.id, {})[each.repetition.repetition] = each.repetition
+    rest = remaining.find(plan, by_point, {}, machine)
+    still = {p: numbers for points in rest.left.values() for p, numbers in points.items()}
+    current = [each for each in stored if remaining.current(each.repetition, plan, each.point, machine)]
+    done = Counter(each.point.id for each in current if each.repetition.repetition not in still.get(each.point.id, ()))
+    missing = {p.id: max(0, p.repetitions.min - done[p.id]) for p in plan.points if p.id in absent}
+    paces = pace(plan, [each.ran for each in stored])
+    holder = lock.holder(results / lock.NAME)
+    queue.update(holder)
 
-    changed_ns: int | None
-    repetitions: dict[int, _Repetition] = field(default_factory=dict)
-    missing: str | None = None
-    damaged: Mapping[str, str] = field(default_factory=dict)
-
-
-class WatchedCampaign:
-    """A campaign whose progress is read again and again."""
-
-    def __init__(self, results: Path):
-        self._store = Store(results)
-        self._queue = Queue()
-        self._plan: Plan | None = None
-        self._plan_file: tuple[Path, int | None] | None = None
-        self._points: dict[str, _PointState] = {}
-        self._changed = True
-
-    def read(self) -> Progress:
-        progress = Progress(self._store.path.resolve().name, str(self._store.path), time.time())
-        self._store = Store(self._store.path)  # whose damage is that of this reading
-        self._store.read_campaign_documents()
-        try:
-            if (plan := self._newest_plan()) is None:
-                return replace(progress, wrong=self._damage())
-            progress = replace(progress, campaign=plan.campaign, target=plan.target.directory, plan=plan.digest)
-            self._read_changes(plan)
-            if self._changed:
-                self._count(plan)
-                self._changed = False
-            spent = self._store.whole(TotalSpent)
-            refusals, sets = self._store.documents(Refusal), self._store.documents(DataSet)
-        except OSError as error:
-            wrong = f"{error.filename or self._store.path} cannot be read: {error.strerror or error}"
-            return replace(progress, wrong=(wrong,))
-        except Damaged as error:
-            return replace(progress, wrong=(f"{error}{cure(error.path)}",))
-        holder, missing = lock.holder(self._store.path / lock.NAME), Counter[str]()
-        for point in plan.points:
-            if (lacks := self._points[point.id].missing) is not None:
-                missing[lacks] += self._missing_of(point)
-        self._queue.update(holder)
-        allocations = tuple(self._allocation(plan, a, sets, refusals, holder) for a in plan.allocations)
-        # without squeue, the state is a guess only if work is left that nothing is seen to do
-        guessed = any(a.repetitions_left and a.state not in LIVE for a in allocations)
-        return replace(
-            progress,
-            allocations=allocations,
-            verdicts={**self._verdicts, "missing": missing.total()},
-            newest=self._newest,
-            missing=dict(missing.most_common()),
-            reasons=self._reasons,
-            limit_s=plan.limits.time,
-            spent_s=spent.spent_s if spent else 0.0,
-            wrong=((self._queue.wrong,) if self._queue.wrong and guessed else ()) + self._damage(),
-        )
-
-    def _damage(self) -> tuple[str, ...]:
-        """Stored files that are damaged, a few of them by name."""
-        for state in self._points.values():
-            self._store.damaged.update(state.damaged)
-        return tuple(map(printable, documents.few(self._store.damage())))
-
-    def _newest_plan(self) -> Plan | None:
-        """The plan that is measured: each run writes it again, so it is the newest."""
-        plans = plan_files(self._store.path)
-        if not plans:
-            return None
-        newest = plans[-1], _changed_ns(plans[-1])
-        if self._plan is None or self._plan_file != newest:
-            self._plan = read_plan(plans[-1])
-            self._plan_file, self._points, self._changed = newest, {}, True
-        return self._plan
-
-    def _read_changes(self, plan: Plan) -> None:
-        """Read the points whose directories have changed in the store."""
-        changes = [(_changed_ns(self._store.point(point.id)), point) for point in plan.points]
-        lately_ns = max((changed or 0 for changed, _ in changes), default=0) - _COARSE_NS
-        for changed, point in changes:
-            known = self._points.get(point.id)
-            if known and known.changed_ns == changed and (changed is None or changed < lately_ns):
-                continue
-            self._points[point.id] = state = self._read_point(point, changed)
-            self._changed = self._changed or state != known
-
-    def _read_point(self, point: Point, changed_ns: int | None) -> _PointState:
-        state = _PointState(changed_ns)
-        if changed_ns is None:
-            return state
-        store = Store(self._store.path)
-        for judged in store.records_of(point.id, Judged):
-            reasons = tuple(reason for row in judged.rows for reason in row.reasons)
-            state.repetitions[judged.repetition] = _Repetition(judged.lightened(), ran(judged), reasons)
-        if lacks := store.missing_of(point.id):
-            state.missing = printable(lacks.reason or "no reason is given")
-        state.damaged = store.damaged
-        return state
-
-    def _count(self, plan: Plan) -> None:
-        """Derive from the results: repetitions left, pace, verdicts, newest figures."""
-        points = {p.id: p for p in plan.points}
-        stored = [(r, p, n) for p, state in self._points.items() for n, r in state.repetitions.items()]
-        stored.sort(key=lambda entry: entry[0].ran.ended)
-        self._pace = pace(plan, [r.ran for r, _, _ in stored])
-        # the build that measured last is the tool that is used; this machine may have another one, or none
-        builds = {p.partition(".")[0]: r.stored.tool.sha256 for r, p, _ in stored}
-        target = stored[-1][0].stored.target.facts if stored else None
-        here = remaining.LocalMachine(tools=builds, target=target)
-        results = {p: {n: r.stored for n, r in state.repetitions.items()} for p, state in self._points.items()}
-        rest = remaining.find(plan, results, {}, here)
-        left = {p: n for allocation in rest.left.values() for p, n in allocation.items()}
-        self._left = {
-            p: n
-            for allocation in rest.expected.values()
-            for p, n in allocation.items()
-            if self._points[p].missing is None
-        }
-        current = [entry for entry in stored if remaining.current(entry[0].stored, plan, points[entry[1]], here)]
-        self._done = Counter(p for _, p, n in current if n not in left.get(p, ()))
-        verdicts = ([row.verdict for row in r.stored.rows] for r, _, _ in current)
-        worst = Counter(max(each, key=_VERDICTS.index, default=_VERDICTS[-1]) for each in verdicts)
-        self._verdicts = dict.fromkeys(_VERDICTS, 0) | worst
-        # in the newest words, so the newest repetition comes first
-        reasons = ranked([r.reasons for r, _, _ in reversed(current)])
-        self._reasons = {printable(reason): count for reason, count in reasons[:_REASONS]}
-        self._begun = {p for _, p, _ in stored}
-        self._newest = tuple(
-            NewestPhase(r.ran.ended, p, n, row.phase, metrics.get(row.phase, ""), row.headline, row.verdict)
-            for r, p, n in stored[: -_NEWEST - 1 : -1]
-            for metrics in [{phase.name: phase.metric for phase in points[p].measured()}]
-            for row in r.stored.rows
-        )
-
-    def _allocation(
-        self,
-        plan: Plan,
-        allocation: Allocation,
-        sets: Mapping[str, DataSet],
-        refusals: Mapping[str, Refusal],
-        holder: lock.Owner | None,
-    ) -> AllocationProgress:
-        ids = [p.id for p in allocation.points]
-        left = {p: self._left[p] for p in ids if p in self._left}
-        progress = AllocationProgress(
+    def follow(allocation: Allocation) -> AllocationProgress:
+        ids = [point.id for point in allocation.points]
+        left = {p: n for p, n in rest.expected.get(allocation.name, {}).items() if p not in absent}
+        counted = AllocationProgress(
             allocation.name,
             allocation.nodes,
-            repetitions_done=sum(self._done[p] for p in ids),
+            repetitions_done=sum(done[p] for p in ids),
             repetitions_left=sum(left.values()),
-            repetitions_missing=sum(map(self._missing_of, allocation.points)),
-            to_go_s=to_go_s(plan, self._pace, left, sets),
+            repetitions_missing=sum(missing.get(p, 0) for p in ids),
+            to_go_s=to_go_s(plan, paces, left, sets),
         )
-        if jobs := self._queue.jobs_of(plan.campaign, allocation, self._store.path):
-            return _with_job(progress, jobs[-1])
+        if jobs := queue.jobs_of(plan.campaign, allocation, results):
+            return _with_job(counted, jobs[-1])
         if holder and holder.allocation in ("", allocation.name):
-            return replace(progress, state="measuring", why=holder.short)
+            return replace(counted, state="measuring", why=holder.short)
         if not left:
-            return replace(progress, state="done")
+            return replace(counted, state="done")
         if refusal := refusals.get(allocation.name):
             # a job that began, and whose time or signal ended it, was not refused
             stopped = refusal.stopped or refusal.short_of_time
-            return replace(progress, state="stopped" if stopped else "refused", why=printable(refusal.reason))
-        return replace(progress, state="stopped") if any(p in self._begun for p in ids) else progress
+            return replace(counted, state="stopped" if stopped else "refused", why=printable(refusal.reason))
+        return replace(counted, state="stopped") if by_point.keys() & set(ids) else counted
 
-    def _missing_of(self, point: Point) -> int:
-        """The number of repetitions of a point that cannot be measured."""
-        if self._points[point.id].missing is None:
-            return 0
-        return max(0, point.repetitions.min - self._done[point.id])
+    allocations = tuple(map(follow, plan.allocations))
+    # without squeue, the state is a guess only if work is left that no job or process is seen to do
+    guessed = any(a.repetitions_left and a.state not in LIVE for a in allocations)
+    reasons = Counter[str]()
+    for point, number in missing.items():
+        reasons[absent[point]] += number
+    return replace(
+        progress,
+        campaign=plan.campaign,
+        target=plan.target.directory,
+        plan=plan.digest,
+        allocations=allocations,
+        verdicts={**_count_verdicts(current), "missing": reasons.total()},
+        newest=tuple(_newest_phases(stored)),
+        missing=dict(reasons.most_common()),
+        # with the numbers of the newest repetition, which comes first
+        reasons={printable(why): n for why, n in ranked([each.reasons for each in reversed(current)])[:_REASONS]},
+        limit_s=plan.limits.time,
+        spent_s=spent.spent_s if spent else 0.0,
+        wrong=((queue.wrong,) if queue.wrong and guessed else ()) + _damage(store),
+    )
+
+
+def _read_stored(store: Store, plan: Plan) -> Iterator[_Stored]:
+    for point in plan.points:
+        for judged in store.records_of(point.id, Judged):
+            reasons = tuple(reason for row in judged.rows for reason in row.reasons)
+            yield _Stored(point, judged.lightened(), ran(judged), reasons)
+
+
+def _damage(store: Store) -> tuple[str, ...]:
+    """Stored files that are damaged, a few of them by name."""
+    return tuple(map(printable, documents.few(store.damage())))
+
+
+def _count_verdicts(current: Iterable[_Stored]) -> dict[str, int]:
+    verdicts = ([row.verdict for row in each.repetition.rows] for each in current)
+    counts = Counter(max(those, key=_VERDICTS.index, default=_VERDICTS[-1]) for those in verdicts)
+    return {verdict: counts[verdict] for verdict in _VERDICTS}
+
+
+def _newest_phases(stored: Sequence[_Stored]) -> Iterator[NewestPhase]:
+    for point, repetition, times, _ in stored[: -_NEWEST - 1 : -1]:
+        metrics = {phase.name: phase.metric for phase in point.measured()}
+        for row in repetition.rows:
+            metric = metrics.get(row.phase, "")
+            yield NewestPhase(
+                times.ended, point.id, repetition.repetition, row.phase, metric, row.headline, row.verdict
+            )
 
 
 def _with_job(progress: AllocationProgress, job: Job) -> AllocationProgress:
-    """The progress with what Slurm knows of its job."""
+    """The progress of an allocation with the state of its job."""
     progress = replace(progress, job=job.id, hosts=job.hosts)
     if job.state == "COMPLETING":
         return replace(progress, state="ending")
@@ -364,14 +295,7 @@ def _with_job(progress: AllocationProgress, job: Job) -> AllocationProgress:
     return replace(progress, state="waiting", why=printable(words(job)), since=job.submitted, starts=job.starts)
 
 
-def _changed_ns(path: Path) -> int | None:
-    try:
-        return path.lstat().st_mtime_ns
-    except OSError:
-        return None
-
-
-# --- what is drawn
+# --- on the screen
 
 
 def draw(progress: Progress, bars: bool = True) -> Iterator[RenderableType]:
