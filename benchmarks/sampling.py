@@ -1,6 +1,6 @@
 """What does it cost to look at masks, and at the node, while a tool runs?
 
-The same command of fio runs through the runner's own parts (launching.py, agent.py), with `pinning: verify` and all
+The same command of fio runs through the runner's own parts (launch.py, agent.py), with masks and all
 that is read of the node, and without either, two runs to a pair, whose order alternates. And the CPU time that the
 agent says it has taken for looking, at more processes than this machine could run: they sleep; and what it takes to
 watch the node.
@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,7 @@ def _pairs(work: Path, phase_time: str, pairs: int) -> Row:
     campaigns.measure(once, work / "results" / made.campaign, campaigns.Silent())  # prepares the files
     ratios, costs, looks = [], [], []
     with Agent() as agent, _Blind() as blind:
-        plain, looked = _commands(made, blind, "off", work), _commands(made, agent, "verify", work)
+        plain, looked = _commands(made, blind, work), _commands(made, agent, work)
         for _, number, argv in plan.commands(made, LAUNCHERS["direct"]):
             found = {}
             for commands in (plain, looked) if number % 2 else (looked, plain):
@@ -102,19 +102,27 @@ def _pairs(work: Path, phase_time: str, pairs: int) -> Row:
 
 
 class _Blind(Agent):
-    """One that does not watch the node."""
+    """An agent that watches neither the node nor the ranks."""
 
-    def run(self, *arguments: Any, around: Surroundings | None = None, **more: Any) -> Completed:
-        return super().run(*arguments, **more)
+    def run(
+        self,
+        argv: Sequence[str],
+        timeout_s: float,
+        directory: Path | None = None,
+        cpus: Collection[int] | None = None,
+        *_: Any,
+        **__: Any,
+    ) -> Completed:
+        return super().run(argv, timeout_s, directory, cpus)
 
 
-def _commands(made: Plan, agent: Agent, mode: pinning.Mode, work: Path) -> Commands:
-    """What starts commands, and looks at masks as `mode` says."""
+def _commands(made: Plan, agent: Agent, work: Path) -> Commands:
+    """Starts commands, and reads masks unless the agent is blind."""
     directory = made.target.directory
     facts = collect(agent.call(identify.identify, directory), agent.call(identify.read_space, directory), {})
     fio = Program(shutil.which("fio") or "fio", "", "", ())
     started = Commands(agent, LAUNCHERS["direct"], work / "scratch", None, {"fio": fio})
-    settings = structs.replace(made.cpus, pinning=mode)
+    settings = structs.replace(made.cpus, pinning="verify")
     return replace(started, pinning=pinning.decide(settings, {facts.host: facts}, slurm=False))
 
 

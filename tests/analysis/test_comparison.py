@@ -196,7 +196,7 @@ def test_each_fact_that_differs_is_named() -> None:
         ({"tool_version": "fio-3.37"}, {}, Changed("tools", "fio", "3.33", "3.37")),
         ({"tool_sha256": "b" * 64}, {}, Changed("tools", "fio binary", f"sha256 {'a' * 12}", f"sha256 {'b' * 12}")),
         ({"target_fstype": "xfs"}, {}, Changed("target", "type", NOT_KNOWN, "xfs")),
-        ({"pinning": "off"}, {}, Changed("nodes", "pinning", NOT_KNOWN, "off")),
+        ({"pinning": "verify"}, {}, Changed("nodes", "pinning", NOT_KNOWN, "verify")),
         ({}, {"kernel": "6.8"}, Changed("nodes", "kernel", "6.1.0-28-amd64", "6.8")),
         ({}, {"nics": []}, Changed("nodes", "network", "ens1f0np0 100 Gbit/s", NOT_KNOWN)),
         (

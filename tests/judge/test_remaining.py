@@ -156,7 +156,6 @@ def test_what_was_bound_in_another_way_is_left(tmp_path: Path) -> None:
         ({"pinning": "enforce", "cpus": {"reserved": "3"}}, "spread/cpu", False),
         ({"pinning": "enforce", "cpus": {"reserved": "3"}}, "spread/cpu/reserved 3", True),
         ({"pinning": "verify", "cpus": {"reserved": ""}}, "reserved none", True),
-        ({"pinning": "off", "cpus": {"reserved": "3"}}, None, True),
         ({"pinning": "verify"}, None, True),
     ):
         plan = make(tmp_path, document(axes={}) | cpus)

@@ -62,7 +62,7 @@ def test_ranks_are_bound_where_the_nodes_are_ours_unless_something_else_is_asked
     assert {mode(CpuSettings(), allocated) for allocated in (True, False)} == {"enforce", "verify"}
     for allocated in (True, False):
         assert decided(facts(), slurm=allocated).mode == ("enforce" if allocated else "verify")
-        for asked in ("off", "verify", "enforce", "strict"):
+        for asked in ("verify", "enforce", "strict"):
             assert mode(CpuSettings(pinning=asked), allocated) == asked
 
 
@@ -72,8 +72,7 @@ def test_how_ranks_are_bound_tells_results_apart() -> None:
     assert len({*every}) == 4
     assert bound(CpuSettings(**near), True) == "near_nic/core/ib0"
     assert bound(CpuSettings(**near | {"pinning": "strict"}), True) == "near_nic/core/ib0", "bound in the same way"
-    for unbound in ("off", "verify"):
-        assert bound(CpuSettings(pinning=unbound), True) is None
+    assert bound(CpuSettings(pinning="verify"), True) is None
     assert bound(CpuSettings(), False) is None, "on one machine the default binds nothing"
     said = [bound(CpuSettings(pinning="verify", reserved=kept), True) for kept in (None, "", "3", "3-4")]
     assert said == [None, "reserved none", "reserved 3", "reserved 3-4"]
@@ -118,12 +117,11 @@ def test_ranks_are_kept_off_reserved_cpus_that_the_job_may_use() -> None:
 
 
 def test_nothing_is_refused_where_nothing_is_bound() -> None:
-    for pinning in ("verify", "off"):
-        for one in (facts(weka="3"), facts(weka=None)):
-            made = decided(one, pinning=pinning)
-            assert made.binding(2, True) is made.binding(2, False) is made.lacks(100) is None
-        assert listed(decided(facts(weka="3"), pinning=pinning).usable) == "0-2"
-        assert not decided(facts(allowed="0-1"), facts(allowed="2-3"), pinning=pinning).usable
+    for one in (facts(weka="3"), facts(weka=None)):
+        made = decided(one, pinning="verify")
+        assert made.binding(2, True) is made.binding(2, False) is made.lacks(100) is None
+    assert listed(decided(facts(weka="3"), pinning="verify").usable) == "0-2"
+    assert not decided(facts(allowed="0-1"), facts(allowed="2-3"), pinning="verify").usable
 
 
 def test_ranks_are_placed_alike_on_what_all_nodes_have(snapshot: SnapshotAssertion) -> None:
@@ -196,4 +194,3 @@ def test_what_was_planned_and_seen_is_recorded() -> None:
     assert (told.nodes[0].reserved, told.nodes[0].by, told.nodes[0].problems) == ("", (), ())
     # where nobody looked
     assert made.record(made.binding(1, True), None) is made.record(made.binding(1, True), {}) is None
-    assert decided(facts(), pinning="off").record(None, {"n1": sampled()}) is None

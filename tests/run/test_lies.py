@@ -101,7 +101,7 @@ LIES: dict[str, Lie] = {
 
 def measured(place: Path, sweep: dict[str, Any], lie: Lie | None = None) -> Scripted:
     place.mkdir(exist_ok=True)
-    made = Scripted(place, sweep, pinning="off")  # workers that share CPUs are not compared; here may be only one
+    made = Scripted(place, sweep, pinning="verify")
     if lie:
         made.machine.play(*lie.rules)
         made.machine.load, made.machine.moved = dict(lie.load), dict(lie.moved)

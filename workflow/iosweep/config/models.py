@@ -244,12 +244,11 @@ class Campaign(Strict):
     description: str | None = Field(None, description="A sentence for the report.")
     target: Target = Field(description=Target.__doc__)
     limits: Limits = Field(default_factory=Limits, description=Limits.__doc__)
-    pinning: Literal["off", "verify", "enforce", "strict"] | None = Field(
+    pinning: Literal["verify", "enforce", "strict"] | None = Field(
         None,
         description="`enforce`: bind ranks and workers to CPUs that are not reserved, and read their masks back while"
         " they run; `strict`: the same, and refuse an allocation whose job may use reserved CPUs that `cpus.reserved`"
-        " does not name; `verify`: only read the masks; `off`: neither. Default: enforce under Slurm, verify on one"
-        " machine.",
+        " does not name; `verify`: only read the masks. Default: enforce under Slurm, verify on one machine.",
     )
     cpus: Cpus = Field(default_factory=Cpus, description=Cpus.__doc__)
     tools: Tools = Field(default_factory=Tools, description=Tools.__doc__)

@@ -28,7 +28,7 @@ from iosweep.text import human_count
 Policy = Literal["spread", "pack", "near_nic"]
 Width = Literal["cpu", "core"]
 _T = TypeVar("_T")
-Mode = Literal["off", "verify", "enforce", "strict"]
+Mode = Literal["verify", "enforce", "strict"]
 #: Modes in which ranks and workers are bound.
 BINDS: tuple[Mode, ...] = ("enforce", "strict")
 
@@ -91,7 +91,7 @@ def bound(settings: CpuSettings, allocated: bool, mpi: bool = True) -> str | Non
     chosen, kept = mode(settings, allocated), settings.reserved
     width = settings.width if mpi else "cpu"
     how = (settings.placement, width, settings.nic) if chosen in BINDS else ()
-    said = None if kept is None or chosen == "off" else f"reserved {kept or 'none'}"
+    said = None if kept is None else f"reserved {kept or 'none'}"
     return "/".join(filter(None, (*how, said))) or None
 
 
@@ -133,7 +133,7 @@ class Pinning:
 
     def record(self, binding: Binding | None, seen: Mapping[str, Looks] | None, mpi: bool = True) -> CpuRecord | None:
         """The CPUs of a command for its record (docs/store.md); None if masks were not read. `seen`: host -> looks."""
-        if self.mode == "off" or not seen:
+        if not seen:
             return None
         return CpuRecord(
             pinning=self.mode,
@@ -315,6 +315,4 @@ def _in_turn(lists: Iterable[Sequence[_T]]) -> Iterator[_T]:
 
 def _rows(lists: Iterable[Sequence[_T]]) -> Iterator[list[_T]]:
     """The first items of all lists, their second items, and so on, as far as each list goes."""
-    every = list(lists)
-    for row in range(max(map(len, every), default=0)):
-        yield [one[row] for one in every if row < len(one)]
+    return ([item for item in row if item is not None] for row in zip_longest(*lists))

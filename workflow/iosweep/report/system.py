@@ -499,20 +499,17 @@ def pinning_proven(campaign: Campaign) -> tuple[bool, str] | None:
 def _modes(campaign: Campaign) -> Iterator[str]:
     """How ranks and workers were pinned. pinning_proven says whether that worked."""
     rows = [row for row in campaign.rows if row.figures.get("wall_s")]  # those that ran
-    off = campaign.about.cpus.pinning == "off"
-    modes = Counter(_mode(row, off) for row in rows)
+    modes = Counter(map(_mode, rows))
     for text, count in modes.most_common():
         yield f"{_share(count, len(rows), text)}."
 
 
-def _mode(row: Row, off: bool) -> str:
+def _mode(row: Row) -> str:
     pinning, placement = row.pinning, row.placement
     if placement:
         return f"ranks and workers were bound (pinning: {pinning}, placement: {placement})"
     if pinning:
         return f"nothing was bound (pinning: {pinning}): ranks and workers ran where the system put them"
-    if off:
-        return "nothing was bound, and no CPU masks were read (pinning: off)"
     return "the CPU masks of ranks and workers were not read"
 
 

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -266,15 +266,12 @@ class Loop:
 
     def __init__(self, work: Work, context: Context, budget: Budget):
         self._work, self._context, self._budget = work, context, budget
-        self._confirming = False
         self._setup, self._say = work.setup, work.setup.request.reporter.say
 
     def measure(self) -> None:
         """Measure all that is left, repetitions outermost, so that a drift of the system affects all points alike."""
         todo, expected, _ = self._work.rest()
         while todo:
-            if fresh := [p for p, n in todo.items() if self._work.points[p].repetitions.confirms(n[0])]:
-                self._announce(fresh)
             number = min(n[0] for n in todo.values())
             order = sorted(p for p, n in todo.items() if n[0] == number)
             random.Random(f"{self._setup.plan.seed}:{number}").shuffle(order)
@@ -288,13 +285,6 @@ class Loop:
             if again := sum(self._work.disturbed(p, n[0]) for p, n in todo.items()):
                 self._say(f"{human_count(again, 'repetition is', 'repetitions are')} repeated: another try may help")
             self._setup.request.reporter.more(sum(changed.values()), self._work.seconds(changed))
-
-    def _announce(self, fresh: Sequence[str]) -> None:
-        """Say once that what follows confirms the best points."""
-        if not self._confirming:
-            self._confirming = True
-            best = "the best point is" if len(fresh) == 1 else f"the {len(fresh):,} best points are"
-            self._say(f"{best} measured again, to confirm the choice")
 
     def _leave_out(self, reason: str) -> None:
         """Record what is left as missing, because limits.time is spent (limits.over_time: trim)."""

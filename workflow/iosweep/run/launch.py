@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -126,7 +126,9 @@ class Commands:
         if tool.mpi and self.remote and not done.exit_code:
             for name in tool.outputs.values():
                 if any(name in word for word in argv):
-                    _wait_for((self.scratch / name).is_file)
+                    end = time.monotonic() + _SEEN_S
+                    while not (self.scratch / name).is_file() and time.monotonic() < end:
+                        time.sleep(0.05)
         if tool.outputs:
             with contextlib.suppress(OSError), safe_paths.folder(self.scratch.parent, self.scratch.name) as place:
                 streams |= agents.collected(place, tool.outputs)
@@ -161,9 +163,8 @@ class Commands:
         self, tool: Tool, tasks: int, hosts: Sequence[str], step: Step | None, binding: Binding | None
     ) -> dict[str, Watching]:
         """host -> what is watched on it while a command runs."""
-        masks = step is not None and self.pinning is not None and self.pinning.mode != "off"
         wanted, bound = None, list[str]()
-        if masks or (tool.mpi and self.launcher.allocated):
+        if (step and self.pinning) or (tool.mpi and self.launcher.allocated):
             time_s = step.time_s if step and len(step.phases) == 1 else None
             wanted = Wanted(self.programs[tool.name].path, tasks // max(1, len(hosts)), tool.mpi, time_s)
         if binding:
@@ -300,12 +301,6 @@ def remove_scratch(scratch: Path) -> None:
     with safe_paths.folder(scratch.parent) as results:
         if results.size(scratch.name) is None:
             results.remove_tree(scratch.name)
-
-
-def _wait_for(there: Callable[[], bool]) -> None:
-    end = time.monotonic() + _SEEN_S
-    while not there() and time.monotonic() < end:
-        time.sleep(0.05)
 
 
 def needs_mpiexec(launcher: Launcher, tools: Sequence[Tool], search: str | None = None) -> Mpiexec | Obstacle | None:
