@@ -20,7 +20,7 @@ from iosweep.files.documents import Damaged, dump, read
 from iosweep.files.safe_paths import Folder
 from iosweep.tables import reader
 from iosweep.tables.columns import CHECK_COLUMNS, NODE_COLUMNS, result_columns
-from iosweep.tables.writer import KeyedWriter, TableWriter, harmless, harmless_array
+from iosweep.tables.writer import TableWriter, harmless, harmless_array
 
 POINTS = [results_factory.sweep("a", ["rand_read"], {"threads_per_node": [1, 2]})]
 PLACE = Path("results/c")
@@ -129,10 +129,10 @@ def written(disk: Disk) -> None:
     with ExitStack() as stack:
         rows = stack.enter_context(TableWriter(place, "results.parquet", result_columns(), "results.csv"))
         others = [
-            stack.enter_context(KeyedWriter(place, "checks.parquet", CHECK_COLUMNS, 3)),
+            stack.enter_context(TableWriter(place, "checks.parquet", CHECK_COLUMNS, key=3)),
             stack.enter_context(TableWriter(place, "nodes.parquet", NODE_COLUMNS)),
         ]
-        rows.add(tuple("x" * 30 if name in ("campaign", "point", "verdict") else None for name in rows.names))
+        rows.add([tuple("x" * 30 if name in ("campaign", "point", "verdict") else None for name in rows.names)])
         for one in (rows, *others):
             one.finish()
 

@@ -322,7 +322,7 @@ def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]
         for row in made.rows:
             tables.add_findings(row.values, row.findings)
             tables.add(tables.cells(row.values), known)
-        tables.finish(lambda: _about(document, digest, made) | {"ingested": facts})
+        tables.finish(_about(document, digest, made) | {"ingested": facts})
     return facts
 
 

@@ -15,7 +15,7 @@ import threading
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,14 +30,15 @@ from msgspec.structs import asdict, replace
 import iosweep
 from iosweep import collector
 from iosweep.judge import verdict
-from iosweep.judge.agreement import Headline, agreements, headlines, verdict_columns
+from iosweep.judge.agreement import Headline, agreements, verdict_columns
+from iosweep.judge.agreement import headlines as headlines_of
 from iosweep.judge.best import selection
 from iosweep.judge.remaining import Wanted, measures, still_wanted, wanted
 from iosweep.node.cpus import listed, parse
 from iosweep.node.facts import NodeFacts
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.programs import builds
-from iosweep.store.record import DataSet, Judged, Missing, Refusal, Repetition
+from iosweep.store.record import DataSet, Judged, Missing, Refusal, Repetition, Row
 from iosweep.store.store import RECORD_FILE, Store, unpack
 from iosweep.tables.columns import NOT_YET
 from iosweep.tables.reader import Job
@@ -65,16 +66,11 @@ def make_tables(plan: Plan, results: Path, judge_again: bool = False) -> None:
     judge = Judge(plan, results, {key: facts.memory_bytes for key, facts in nodes.items()}, judge_again)
     origins = Origins()
     with collector.paused(), CampaignTables(results) as tables:
-        _Rows(plan, store, judge, tables, origins).write()
+        ResultRows(plan, store, judge, tables, origins).write()
         for name, facts in nodes.items():
             tables.add_node(name, facts.row() | {"used_cpus": origins.used_cpus(name)})
-        tables.finish(
-            lambda: (
-                _about(plan, origins, results)
-                | {"builds": _builds(store, tables.built)}
-                | {"damaged": _damaged_files(store)}
-            )
-        )
+        builds = _builds(store, origins.builds)
+        tables.finish({**_about(plan, origins, results), "builds": builds, "damaged": _damaged_files(store)})
 
 
 # The records of points, judged
@@ -83,24 +79,21 @@ def make_tables(plan: Plan, results: Path, judge_again: bool = False) -> None:
 class JudgedPoint(NamedTuple):
     """The stored repetitions of a point, in order, with their rows.
 
-    counted: those on the target of the plan that were measured as the newest of them was; damaged: as in Store, of this
-    point; unusable: repetition -> why it has no rows, though the next run does not measure it again.
+    alike: numbers of the repetitions on the target of the plan that were measured as the newest of them was; damaged:
+    as in Store, of this point; unusable: repetition -> why it has no rows, though the next run does not measure it
+    again.
     """
 
     point: Point
     repetitions: Sequence[Judged]
-    counted: Mapping[int, Judged]
+    alike: Collection[int]
     damaged: Mapping[str, str]
     unusable: Mapping[int, str] = MappingProxyType({})
 
-
-def _counted(plan: Plan, repetitions: Sequence[Judged]) -> dict[int, Judged]:
-    measured_with = [
-        (r.started, r.tool.sha256, r.target.directory, volume(r.target.facts), r.bound or "") for r in repetitions
-    ]
-    newest = max(measured_with, default=())[1:]
-    alike = (r for r, how in zip(repetitions, measured_with, strict=True) if how[1:] == newest)
-    return {r.repetition: r for r in alike if measures(r.target, plan)}
+    @property
+    def counted(self) -> list[Judged]:
+        """The repetitions that count."""
+        return [r for r in self.repetitions if r.intact and r.repetition in self.alike]
 
 
 @dataclass
@@ -138,29 +131,29 @@ class Judge:
         """The stored repetitions that the plan has numbers for."""
         store = Store(self.results)
         stored = [r for r in store.records_of(point.id, Judged) if r.repetition <= point.repetitions.last]
-        return JudgedPoint(point, stored, _counted(self.plan, stored), store.damaged)
+        measured_with = [
+            (r.started, r.tool.sha256, r.target.directory, volume(r.target.facts), r.bound or "") for r in stored
+        ]
+        newest = max(measured_with, default=())[1:]
+        like_newest = (r for r, how in zip(stored, measured_with, strict=True) if how[1:] == newest)
+        alike = {r.repetition for r in like_newest if measures(r.target, self.plan)}
+        return JudgedPoint(point, stored, alike, store.damaged)
 
-    def _stale(self, read: JudgedPoint) -> bool:
-        """Whether the tables need rows of the point that this code has not made."""
+    def _stale(self, read: JudgedPoint) -> list[Judged]:
+        """The repetitions that this code has to judge."""
         key = verdict.key(self.plan, read.point)
-        return any(r.intact and (self.always or r.judged != key) for r in read.counted.values())
+        return [r for r in read.counted if self.always or r.judged != key]
 
     def point(self, point: Point) -> JudgedPoint:
         """A point whose repetitions are judged again, and stored, where the results can be written to."""
-        store, key = Store(self.results), verdict.key(self.plan, point)
-        read = self._read(point)
-        judged: list[Judged] = []
-        unusable: dict[int, str] = {}
-        for r in read.repetitions:
-            if r.repetition in read.counted and r.intact and (self.always or r.judged != key):
-                again = self._again(store, point, r, key)
-                if isinstance(again, str):
-                    unusable[r.repetition] = again
-                else:
-                    r = again
-            judged.append(r)
-        damaged = {**read.damaged, **store.damaged}
-        return JudgedPoint(point, judged, _counted(self.plan, judged), damaged, unusable)
+        store, key, read = Store(self.results), verdict.key(self.plan, point), self._read(point)
+        again = {r.repetition: self._again(store, point, r, key) for r in self._stale(read)}
+        judged = {number: made for number, made in again.items() if isinstance(made, Judged)}
+        return read._replace(
+            repetitions=[judged.get(r.repetition, r) for r in read.repetitions],
+            damaged={**read.damaged, **store.damaged},
+            unusable={number: why for number, why in again.items() if isinstance(why, str)},
+        )
 
     def _again(self, store: Store, point: Point, r: Judged, key: str) -> Judged | str:
         """A repetition with new rows; not intact where its archive was changed, and set aside; or why it cannot be
@@ -212,19 +205,21 @@ def _judge_point(point: Point) -> JudgedPoint:
 #: Why there is no result, and whether it is `left` or `unneeded`; else "".
 _Absent = tuple[str, str]
 _DAMAGED = "the stored raw output is damaged"
+_AGAIN = "the next run measures it again"
 
 
-class _Stored(NamedTuple):
-    """The rows of a stored repetition; without rows why it has none. lost: its archive is not there."""
+class _StoredPoint(NamedTuple):
+    """A point. base: the values that its rows share; rows: repetition -> its rows; reasons: repetition -> why it is
+    stored and has none."""
 
-    repetition: int
-    why: str = ""
-    lost: bool = False
-    rows: Sequence[Cells] = ()
+    point: Point
+    base: Values
+    rows: dict[int, list[Cells]]
+    reasons: dict[int, str]
 
 
 @dataclass
-class _Rows:
+class ResultRows:
     """Writes the rows of a campaign: those of every stored repetition, and a row for each that is missing."""
 
     plan: Plan
@@ -243,75 +238,74 @@ class _Rows:
             intact = {p.id: {n: r for n, r in known.get(p.id, {}).items() if r.intact} for p in self.plan.points}
         for allocation in self.plan.allocations:
             # the points of an allocation tell each other how much a phase scatters, so their rows wait for each other
-            counted: list[Headline] = []
-            points: list[tuple[Point, Values, list[_Stored]]] = []
+            headlines: list[Headline] = []
+            stored: list[_StoredPoint] = []
             for judged in self.judge.points(allocation.points):
-                point, own = judged.point, judged.counted
                 self.store.damaged.update(judged.damaged)
-                intact[point.id] = {n: r.lightened() for n, r in own.items() if r.intact}
-                base = _base_values(self.plan, point)
-                stored = [self._stored(judged, base, r, r.repetition in own) for r in judged.repetitions]
-                points.append((point, base, stored))
-                counted += [h for r in own.values() if r.intact for h in headlines(point, r)]
+                intact[judged.point.id] = {r.repetition: r.lightened() for r in judged.counted}
+                headlines += [h for r in judged.counted for h in headlines_of(judged.point, r)]
+                stored.append(self._stored(judged))
             chose = {p.id: selection(p, intact[p.id]) for p in allocation.points}
             choosing = still_wanted(allocation, chose, allocation.points)
             needs = wanted(self.plan, intact, lacking) if depends else Wanted({}, {}, {})
             absent = _absent(allocation, refusals.get(allocation.name), lacking, choosing, needs)
-            agree = agreements(counted)
-            for point, base, stored in points:
-                for cells in self._rows_of(point, base, stored, absent.get(point.id, {})):
-                    self.tables.add(cells, agree)
+            known_agreements = agreements(headlines)
+            for one in stored:
+                for cells in self._rows(one, absent.get(one.point.id, {})):
+                    self.tables.add(cells, known_agreements)
             if not ramps:
                 intact.clear()
 
-    def _stored(self, judged: JudgedPoint, base: Values, r: Judged, counts: bool) -> _Stored:
-        """What the results get of a stored repetition. Writes its rows of the companion tables."""
-        point, raw = judged.point, f"points/{judged.point.id}/{r.raw.name}"
-        if not counts:  # a mean over two builds or two file systems would describe neither
-            other = (
-                f"measured with another build of {point.tool}, on another target, or with another layout or placement"
-            )
-            return _Stored(r.repetition, other)
-        if not r.intact:
-            return _Stored(r.repetition, f"{_DAMAGED}: {raw}", lost=True)
-        if why := judged.unusable.get(r.repetition):
-            return _Stored(r.repetition, rows=[*self._missing(point, base, r.repetition, why, "")])
-        self.origins.add(point, r)
-        base = base | _record_values(point, r, raw)
-        rows = []
-        for row in r.rows:
-            columns = _phase_values(point.tool, row.phase, tuple(point.options))
-            judgment = verdict_columns(row.verdict, row.reasons, row.findings)
-            values = {**base, **row.values, **columns, "started": row.started, **judgment}
-            self.tables.add_companions(values, row)
-            rows.append(self.tables.cells(values))
-        return _Stored(r.repetition, rows=rows)
+    def _stored(self, judged: JudgedPoint) -> _StoredPoint:
+        """The rows of a point's stored repetitions. Writes their rows of the companion tables."""
+        point = judged.point
+        stored = _StoredPoint(point, _base_values(self.plan, point), {}, {})
+        for r in judged.repetitions:
+            raw = f"points/{point.id}/{r.raw.name}"
+            if r.repetition not in judged.alike:  # a mean over two builds or two file systems would describe neither
+                what = f"another build of {point.tool}, on another target, or with another layout or placement"
+                stored.reasons[r.repetition] = f"measured with {what}"
+            elif not r.intact:
+                stored.reasons[r.repetition] = f"{_DAMAGED}: {raw}"
+            elif why := judged.unusable.get(r.repetition):
+                stored.reasons[r.repetition] = why
+            else:
+                self.origins.add(point, r)
+                values = stored.base | _record_values(point, r, raw)
+                stored.rows[r.repetition] = [self._row(point, values, row) for row in r.rows]
+        return stored
 
-    def _rows_of(
-        self, point: Point, base: Values, stored: Sequence[_Stored], absent: Mapping[int, _Absent]
-    ) -> Iterator[Cells]:
-        """The rows of a point. base: the values they share; absent: its repetitions without a result that counts."""
-        for one in stored:
-            why, state = absent.get(one.repetition, ("", ""))
-            if one.lost:
-                again = "the next run measures it again" if state == "left" else why
-                why = "; ".join(filter(None, (one.why, again)))
-            yield from one.rows or self._missing(point, base, one.repetition, why if one.lost else one.why, state)
-        known = {one.repetition for one in stored}
-        if rest := {number: absence for number, absence in absent.items() if number not in known}:
-            damaged = _damaged_records(self.store, point.id)
-            if not known and not damaged:
-                yield from self._missing(point, base, None, *next(iter(rest.values())))
-                return
-            for number, (why, state) in rest.items():
-                yield from self._missing(point, base, number, damaged.get(number) or why, state)
+    def _row(self, point: Point, values: Values, row: Row) -> Cells:
+        """A row of a stored repetition. values: those that all rows of the repetition share."""
+        columns = _phase_values(point.tool, row.phase, tuple(point.options))
+        judgment = verdict_columns(row.verdict, row.reasons, row.findings)
+        values = {**values, **row.values, **columns, "started": row.started, **judgment}
+        self.tables.add_companions(values, row)
+        return self.tables.cells(values)
 
-    def _missing(self, point: Point, base: Values, repetition: int | None, reason: str, state: str) -> Iterator[Cells]:
+    def _rows(self, stored: _StoredPoint, absent: Mapping[int, _Absent]) -> Iterator[Cells]:
+        """All rows of a point. absent: its repetitions without a result that counts."""
+        damaged = _damaged_records(self.store, stored.point.id) if absent else {}
+        reasons = {number: why for number, why in damaged.items() if number in absent} | stored.reasons
+        if absent and not stored.rows and not reasons:
+            yield from self._missing(stored, None, *next(iter(absent.values())))
+            return
+        for number in sorted({*stored.rows, *reasons, *absent}):
+            if number in stored.rows:
+                yield from stored.rows[number]
+                continue
+            why, state = absent.get(number, ("", ""))
+            if reason := reasons.get(number):
+                why = "; ".join(filter(None, (reason, _AGAIN if state == "left" else why)))
+            yield from self._missing(stored, number, why, state)
+
+    def _missing(self, stored: _StoredPoint, repetition: int | None, reason: str, state: str) -> Iterator[Cells]:
         """Rows without figures, one for each phase. state: `left`, `unneeded` or empty."""
+        point = stored.point
         for phase in point.measured():
             yield self.tables.cells(
                 {
-                    **base,
+                    **stored.base,
                     **_phase_values(point.tool, phase.name, tuple(point.options)),
                     **verdict_columns("missing", [reason], {}),
                     "repetition": repetition,
@@ -410,7 +404,7 @@ def _damaged_records(store: Store, point: str) -> dict[int, str]:
     for path, reason in store.damaged.items():
         place, _, name = path.rpartition("/")
         if place == folder and (match := RECORD_FILE.match(name)):
-            damaged[int(match[1])] = f"its record points/{point}/{name} is damaged ({reason}), and is measured again"
+            damaged[int(match[1])] = f"its record points/{point}/{name} is damaged ({reason})"
     return damaged
 
 
@@ -421,12 +415,13 @@ def _damaged_records(store: Store, point: str) -> dict[int, str]:
 class Origins:
     """The nodes, CPUs and Slurm jobs that rows come from, collected repetition by repetition.
 
-    rows: key of a node's facts -> rows; fsids: of the targets, where the file system has one; cpus: key of a node's
-    facts -> CPU lists of ranks and workers; runs: a job with its hosts and launcher -> start, end, point and nodes of
-    its repetitions.
+    rows: key of a node's facts -> rows; builds: key of a build document -> rows; fsids: of the targets, where the file
+    system has one; cpus: key of a node's facts -> CPU lists of ranks and workers; runs: a job with its hosts and
+    launcher -> start, end, point and nodes of its repetitions.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
+    builds: Counter[str] = field(default_factory=Counter)
     fsids: set[str] = field(default_factory=set)
     cpus: dict[str, set[str]] = field(default_factory=dict)
     runs: dict[tuple[str, tuple[str, ...], str], list[tuple[datetime, datetime, str, int]]] = field(
@@ -437,6 +432,7 @@ class Origins:
         """Count a repetition."""
         if (fsid := r.target.fsid) and int(fsid, 16):
             self.fsids.add(fsid)
+        self.builds[r.build or ""] += len(r.rows)
         keys = r.facts_of
         for key in keys.values():
             self.rows[key] += len(r.rows)
@@ -494,7 +490,7 @@ def _about(plan: Plan, origins: Origins, results: Path) -> dict[str, object]:
     }
 
 
-def _builds(store: Store, rows: Mapping[object, int]) -> dict[str, object]:
+def _builds(store: Store, rows: Mapping[str, int]) -> dict[str, object]:
     """The build documents that rows refer to, what the report says of each, with the number of these rows.
 
     A document whose name is not the hash of its content does not describe what measured, and is left out.

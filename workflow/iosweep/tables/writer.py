@@ -6,8 +6,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -25,8 +24,8 @@ from iosweep.store.record import Finding, Row
 from iosweep.tables.columns import TABLES, Column, arrow_schema
 from iosweep.tables.reader import ABOUT, Table
 
-#: Rows of a row group, of a table with lists, and checks: memory does not grow with the campaign.
-_BATCH, _LIST_BATCH, _CHECKS_BATCH = 10_000, 10_000, 100_000
+#: Rows of a row group, and of one of a table with few and short columns: memory does not grow with the campaign.
+_BATCH, _NARROW_BATCH = 10_000, 100_000
 #: Column of the results -> value.
 Values = dict[str, Any]
 
@@ -67,14 +66,24 @@ class _Hashed(io.RawIOBase):
 
 
 class TableWriter:
-    """Context manager that writes a parquet file, and optionally the same rows as CSV, renamed into place on exit."""
+    """Context manager that writes a parquet file, and optionally the same rows as CSV, renamed into place on exit.
+
+    key: number of the first columns, which rows that are added together share: Arrow repeats them, at a third of the
+    time of Python; batch: rows of a row group.
+    """
 
     def __init__(
-        self, place: Folder, parquet: str, columns: tuple[Column, ...], csv: str | None = None, batch: int | None = None
+        self,
+        place: Folder,
+        parquet: str,
+        columns: tuple[Column, ...],
+        csv: str | None = None,
+        key: int = 0,
+        batch: int = _BATCH,
     ):
         self.schema, self.names = arrow_schema(columns), [column.name for column in columns]
-        self._batch = batch or _BATCH
-        self._rows: list[Sequence[Any]] = []
+        self._key, self._batch = key, batch
+        self._rows, self._keys, self._counts = list[Sequence[Any]](), list[tuple[Any, ...]](), list[int]()
         self._place, self._file_names = place, [parquet, *([csv] if csv else [])]
 
     def __enter__(self) -> Self:
@@ -91,11 +100,15 @@ class TableWriter:
             self._stack = files.pop_all()
         return self
 
-    def add(self, row: Sequence[Any]) -> None:
-        """Add a row, its values in the order of `names`."""
-        self._rows.append(row)
-        if len(self._rows) >= self._batch:
-            self._flush()
+    def add(self, rows: Collection[Sequence[Any]], key: tuple[Any, ...] = ()) -> None:
+        """Add rows, their values in the order of `names`, without those of the key."""
+        if rows:
+            self._rows += rows
+            if self._key:
+                self._keys.append(key)
+                self._counts.append(len(rows))
+            if len(self._rows) >= self._batch:
+                self._flush()
 
     def finish(self) -> dict[str, Table]:
         """Write the remaining rows; returns file name -> its size and hash."""
@@ -105,12 +118,16 @@ class TableWriter:
         return {name: file.described() for name, file in zip(self._file_names, self._files, strict=True)}
 
     def _flush(self) -> None:
-        if self._rows:
-            self._write(_arrays(self._rows, list(self.schema)))
-            self._rows.clear()
-
-    def _write(self, arrays: Sequence[pa.Array]) -> None:
         """Write a row group."""
+        if not self._rows:
+            return
+        fields, arrays = list(self.schema), []
+        if self._key:
+            repeated = pa.array([n for n, count in enumerate(self._counts) for _ in range(count)], pa.int32())
+            arrays = [column.take(repeated) for column in _arrays(self._keys, fields[: self._key])]
+        arrays += _arrays(self._rows, fields[self._key :])
+        for collected in (self._rows, self._keys, self._counts):
+            collected.clear()
         parquet, *csv = self._writers
         parquet.write_table(pa.Table.from_arrays(arrays, schema=self.schema))
         for writer in csv:
@@ -118,33 +135,6 @@ class TableWriter:
 
     def __exit__(self, *error: Any) -> None:
         self._stack.__exit__(*error)
-
-
-class KeyedWriter(TableWriter):
-    """Writes a table with several rows for each row of the results. key: its first columns, which these rows share:
-    Arrow repeats them, at a third of the time of Python."""
-
-    def __init__(self, place: Folder, parquet: str, columns: tuple[Column, ...], key: int, batch: int | None = None):
-        super().__init__(place, parquet, columns, batch=batch)
-        self._key, self._keys, self._counts = key, list[tuple[Any, ...]](), list[int]()
-
-    def extend(self, key: tuple[Any, ...], rows: Collection[tuple[Any, ...]]) -> None:
-        """Add rows with the same key. rows: the values of the other columns."""
-        if rows:
-            self._keys.append(key)
-            self._counts.append(len(rows))
-            self._rows += rows
-            if len(self._rows) >= self._batch:
-                self._flush()
-
-    def _flush(self) -> None:
-        if self._rows:
-            fields = list(self.schema)
-            repeated = pa.array([n for n, count in enumerate(self._counts) for _ in range(count)], pa.int32())
-            keys = [column.take(repeated) for column in _arrays(self._keys, fields[: self._key])]
-            self._write([*keys, *_arrays(self._rows, fields[self._key :])])
-            for collected in (self._rows, self._keys, self._counts):
-                collected.clear()
 
 
 #: A row of the results: its values in the order of the columns. 100,000 of them fit into memory.
@@ -159,25 +149,22 @@ class CampaignTables:
 
     def __init__(self, results: Path):
         self._results = results
-        self.built: Counter[object] = Counter()  # key of a build document -> rows
 
     def __enter__(self) -> Self:
         with ExitStack() as files:  # entered first, renamed last: campaign.json describes the tables
             place = files.enter_context(safe_paths.folder(self._results, make=True))
             self._about = files.enter_context(place.replaced(ABOUT))
 
-            def keyed(name: str, key: int, batch: int) -> KeyedWriter:
-                return files.enter_context(KeyedWriter(place, name, TABLES[name](), key, batch))
+            def writer(name: str, csv: str | None = None, key: int = 0, batch: int = _BATCH) -> TableWriter:
+                return files.enter_context(TableWriter(place, name, TABLES[name](), csv, key, batch))
 
-            results, nodes = TABLES["results.parquet"](), TABLES["nodes.parquet"]()
-            self._rows = files.enter_context(TableWriter(place, "results.parquet", results, "results.csv"))
-            self._nodes = files.enter_context(TableWriter(place, "nodes.parquet", nodes))
-            self._build = self._rows.names.index("build")
+            self._rows = writer("results.parquet", "results.csv")
+            self._nodes = writer("nodes.parquet")
+            self._checks = writer("checks.parquet", key=3, batch=_NARROW_BATCH)
+            self._series = writer("series.parquet", key=4)
+            self._rates = writer("node_rates.parquet", key=4, batch=_NARROW_BATCH)
+            self._histograms = writer("histograms.parquet", key=4)
             self._compared = [(name, self._rows.names.index(name)) for name in COMPARED]
-            self._checks = keyed("checks.parquet", 3, _CHECKS_BATCH)
-            self._series = keyed("series.parquet", 4, _LIST_BATCH)
-            self._rates = keyed("node_rates.parquet", 4, _CHECKS_BATCH)
-            self._histograms = keyed("histograms.parquet", 4, _LIST_BATCH)
             self._files = files.pop_all()
         return self
 
@@ -192,36 +179,33 @@ class CampaignTables:
             self.add_findings(values, {PRECISE.name: finding})
             for name, index in self._compared:
                 cells[index] = values[name]
-        self.built[cells[self._build]] += 1
-        self._rows.add(cells)
+        self._rows.add([cells])
 
     def add_findings(self, values: Values, findings: Mapping[str, Finding]) -> None:
         """Add findings of a row of the results."""
-        self._checks.extend(
-            (values["point"], values["repetition"], values["phase"]),
-            [(check, f.outcome, SEVERITIES[check], f.evidence) for check, f in findings.items()],
-        )
+        rows = [(check, f.outcome, SEVERITIES[check], f.evidence) for check, f in findings.items()]
+        self._checks.add(rows, (values["point"], values["repetition"], values["phase"]))
 
     def add_companions(self, values: Values, row: Row) -> None:
         """Add the rows of the companion tables of a row of the results."""
         key = (values["point"], values["repetition"], values["attempt"], values["phase"])
         self.add_findings(values, row.findings)
-        self._series.extend(key, row.series)
-        self._rates.extend(key, row.node_rates)
-        self._histograms.extend(key, [row.histogram] if row.histogram else [])
+        self._series.add(row.series, key)
+        self._rates.add(row.node_rates, key)
+        self._histograms.add([row.histogram] if row.histogram else [], key)
 
     def add_node(self, name: str, known: Mapping[str, object]) -> None:
         """Add the facts of a node."""
-        self._nodes.add((name, *map(known.get, self._nodes.names[1:])))
+        self._nodes.add([(name, *map(known.get, self._nodes.names[1:]))])
 
-    def finish(self, about: Callable[[], Mapping[str, object]]) -> None:
+    def finish(self, about: Mapping[str, object]) -> None:
         """Write what remains, and campaign.json: `about` with the sizes and hashes of the tables."""
         tables = {
             name: table
             for writer in (self._rows, self._checks, self._nodes, self._series, self._rates, self._histograms)
             for name, table in writer.finish().items()
         }
-        self._about.write(documents.dump({**about(), "tables": tables}, indent=True))
+        self._about.write(documents.dump({**about, "tables": tables}, indent=True))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
