@@ -127,16 +127,8 @@ function behind({row, details: found, series, index}) {
   parts.push(...overTime(series));
   const latencies = percentiles(index);
   if (latencies) parts.push(element("div", {class: "series"}, latencies));
-  for (const told of [found.where, found.checks]) {
-    const open = new Map(); // text -> its repetitions
-    for (const [repetition, texts] of Object.entries(told)) {
-      for (const text of texts) open.set(text, [...(open.get(text) ?? []), repetition]);
-    }
-    if (open.size) {
-      parts.push(element("ul", {class: "muted"}, ...[...open].map(([text, repetitions]) =>
-        element("li", {}, `${report.table.texts[text]} (repetition ${repetitions.join(", ")})`))));
-    }
-  }
+  const evidence = Object.entries(found.evidence);
+  if (evidence.length) parts.push(element("ul", {class: "muted"}, ...evidence.map(([text, repetitions]) => element("li", {}, `${text} (repetition ${repetitions.join(", ")})`))));
   const on = found.each ? ", on its first node; the others have directories and offsets of their own" : "";
   if (found.command) parts.push(element("p", {class: "muted"}, `Command of the first repetition${on}:`), element("pre", {}, found.command), copyButton(found.command));
   return element("tr", {class: "behind"}, element("td", {colspan: state.shown.length + 1}, element("div", {}, ...parts)));

@@ -78,7 +78,7 @@ class Details(Struct, frozen=True):
     """Data behind a row.
 
     `each`: the command is the first node's, and each node started its own; `published`: shares of published figures, in
-    words; `where`, `checks`: repetition -> indexes in `Payload.texts`.
+    words; `evidence`: nodes, jobs and open checks -> the repetitions that they belong to.
     """
 
     sweeps: str
@@ -88,18 +88,16 @@ class Details(Struct, frozen=True):
     published: list[str]
     outcomes: tuple[str, ...]
     repetitions: list[list[Cell]]
-    where: dict[int, list[int]]
-    checks: dict[int, list[int]]
+    evidence: dict[str, list[int]]
 
 
 class Payload(Struct, frozen=True):
-    """The table for the page's script. `texts`: evidence, each text once."""
+    """The table for the page's script."""
 
     columns: list[Column]
     rows: list[list[Cell]]
     repetition_columns: list[Column]
     details: list[Details]
-    texts: list[str]
 
 
 def ordered(results: Iterable[PointSummary], sweeps: Iterable[SweepFacts]) -> list[PointSummary]:
@@ -122,15 +120,13 @@ def ordered(results: Iterable[PointSummary], sweeps: Iterable[SweepFacts]) -> li
 
 def payload(results: Sequence[PointSummary], checks: Iterable[CheckRow], shares: PublishedShares) -> Payload:
     """The table for the page's script. shares: of published figures."""
-    texts: dict[str, int] = {}
-    opened = open_checks(checks, texts)
+    opened = open_checks(checks)
     columns = list(_columns(results, shares))
     return Payload(
         columns=[column for column, _ in columns],
         rows=[[read(result) for _, read in columns] for result in results],
         repetition_columns=[column for column, _ in _REPETITION],
-        details=[_details(result, shares, opened, texts) for result in results],
-        texts=list(texts),
+        details=[_details(result, shares, opened) for result in results],
     )
 
 
@@ -256,11 +252,13 @@ def _scaled(value: float | None, unit: float) -> float | None:
 # behind a row: its repetitions
 
 
-def _details(
-    result: PointSummary, shares: PublishedShares, opened: Mapping[Phase, list[int]], texts: dict[str, int]
-) -> Details:
+def _details(result: PointSummary, shares: PublishedShares, opened: Mapping[Phase, list[str]]) -> Details:
     first = result.rows[0]
-    with_build = len(result.builds) > 1
+    evidence: dict[str, list[int]] = {}
+    for row in result.rows:
+        where = _where(row, with_build=len(result.builds) > 1)
+        for text in filter(None, (where, *opened.get((row.point, row.phase, row.repetition), ()))):
+            evidence.setdefault(text, []).append(row.repetition or 0)
     return Details(
         sweeps=first.sweeps,
         command=first.command,
@@ -269,16 +267,7 @@ def _details(
         published=[share.text for share in shares.get((result.point, result.phase), ())],
         outcomes=result.outcomes,
         repetitions=[[read(row) for _, read in _REPETITION] for row in result.rows if row.repetition is not None],
-        where={
-            row.repetition or 0: [texts.setdefault(where, len(texts))]
-            for row in result.rows
-            if (where := _where(row, with_build))
-        },
-        checks={
-            row.repetition or 0: found
-            for row in result.rows
-            if (found := opened.get((row.point, row.phase, row.repetition)))
-        },
+        evidence=evidence,
     )
 
 

@@ -188,16 +188,15 @@ def _commonest(rows: Iterable[CheckRow], outcome: str) -> tuple[tuple[str, int],
     return tuple(findings.rank([row.evidence or ""] for row in rows if row.outcome == outcome)[:3])
 
 
-def open_checks(checks: Iterable[CheckRow], texts: dict[str, int]) -> dict[Phase, list[int]]:
-    """Checks that failed or could not be made, and what excluded other campaigns: indexes in `texts`."""
-    found: dict[Phase, list[int]] = {}
+def open_checks(checks: Iterable[CheckRow]) -> dict[Phase, list[str]]:
+    """Checks that failed or could not be made, and what excluded other campaigns, in words."""
+    opened: dict[Phase, list[str]] = {}
     for row in checks:
         if row.outcome in ("fail", "not checked") or (row.check, row.outcome) == ("exclusive", "pass"):
-            key = (row.point, row.phase, row.repetition)
             evidence = f", {row.evidence}" if row.evidence else ""
-            text = f"{row.check}: {row.outcome}{evidence}"
-            found.setdefault(key, []).append(texts.setdefault(text, len(texts)))
-    return found
+            key = row.point, row.phase, row.repetition
+            opened.setdefault(key, []).append(f"{row.check}: {row.outcome}{evidence}")
+    return opened
 
 
 @dataclass(frozen=True)
