@@ -79,6 +79,7 @@ def test_data_sets_that_are_not_there_take_as_long_as_the_others_did(made: Watch
 def test_nothing_measured_is_no_error(made: Watched, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [allocation] = made.read().allocations
     assert (allocation.state, allocation.repetitions_done, allocation.repetitions_left) == ("not begun", 0, 12)
+    made.measure(made.plan.points[0])
     shutil.rmtree(made.results / "plans")
     assert cli.main(["watch", str(made.results), "--once"]) == 0
     assert "no plan" in capsys.readouterr().out

@@ -105,8 +105,6 @@ def test_waiting_jobs_are_mentioned_at_intervals() -> None:
         told += [(now_s, job.reason) for job in tell]
     # after it lasts, when it is another reason and a while ago; not each time that two alternate, nor without news
     assert told == [(30, "Priority"), (210, "Licenses")]
-    watch = Watch("weka", "/d")
-    assert [now_s for now_s in range(0, 4000, 10) if watch.decide([WAITS], now_s)[1]] == [10, 1810, 3610]
     assert [watch.decide([RUNS], now_s)[1] for now_s in (4000, 4010, 9000)] == [[RUNS], [], []]
 
 

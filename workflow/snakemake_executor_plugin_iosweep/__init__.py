@@ -109,10 +109,9 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._run = f"iosweep_{uuid.uuid4()}"  # the name of all its jobs: singleton serializes them by it
         self._next_s, self._pause_s, self._silent = 0.0, FIRST_POLL_S, False  # of the questions to Slurm
         #: Allocation -> job to be submitted, in order. `_refused`: allocation -> message of sbatch when it failed;
-        #: Slurm may have the job nevertheless. `_told_s`: when the run last said that too many jobs are queued.
+        #: Slurm may have the job nevertheless.
         self._unsent = {}
         self._refused: dict[str, str] = {}
-        self._told_s = -pending.AGAIN_S
         self._jobs: dict[str, MeasureJob] = {}  # all that were submitted, by number
         jobs = [job for job in self.dag.needrun_jobs() if job.name == RULE]
         lists = any("," in (self._work(job).asks.partition or "") for job in jobs)
@@ -222,13 +221,12 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             _manifest(job).unlink(missing_ok=True)
             number = query.submit(argv, script(job, self._attempts.campaign.plan_file), SUBMISSION_DEADLINE_S)
         except (OSError, Unanswered) as error:
-            said, now_s = getattr(error, "said", "") or str(error), time.monotonic()
+            said, before = getattr(error, "said", "") or str(error), self._refused.get(name)
             self._refused[name] = said
             if not submission.is_full(said):
                 pending.say(f"{spoken}: {said}; {submission.meaning(said, self._work(job).asks)}")
                 self._soon()
-            elif now_s - self._told_s >= pending.AGAIN_S:
-                self._told_s = now_s
+            elif before is None:
                 pending.say(f"{spoken}: too many jobs are queued ({said}); it is submitted when others are over")
             return False
         self._submitted(job, number)

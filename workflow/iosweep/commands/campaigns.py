@@ -44,12 +44,6 @@ def find(name: str, exit_code: int = 1) -> Path:
     return results
 
 
-def find_begun(name: str) -> Path:
-    """The results of a campaign, also before it has a plan."""
-    begun = (path for path in (RESULTS / name, Path(name)) if _is_folder(path))
-    return there(name) or next(begun, None) or find(name)
-
-
 def there(name: str) -> Path | None:
     """The results of a campaign; None without any."""
     return next((path for path in (RESULTS / name, Path(name)) if _holds_results(path)), None)

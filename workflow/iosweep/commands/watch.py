@@ -62,7 +62,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Show progress until the campaign ends, or Ctrl-C. Without a terminal, print it once."""
-    results = campaigns.find_begun(arguments.campaign)
+    results = campaigns.find(arguments.campaign)
     campaigns.refuse_ingested(results, "it has no plan, and nothing is measured")
     console = safe_console()
     if arguments.json:

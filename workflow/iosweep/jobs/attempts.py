@@ -6,7 +6,6 @@ The Snakefile makes one `Attempts`; the executor plugin, in the same process, ta
 from __future__ import annotations
 
 import enum
-import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -38,14 +37,13 @@ class _Tried:
 
     `attempt`: 1, and 1 more for each job that was too short to measure anything. `after`: the job of another campaign
     that the next one waits for; `waited`: those that one has waited for. `bad`: nodes that could not work on the
-    target. `refusal`: why the last job failed.
+    target.
     """
 
     attempt: int = 1
     after: str | None = None
     waited: set[str] = field(default_factory=set)
     bad: set[str] = field(default_factory=set)
-    refusal: Refusal | None = None
 
 
 class Attempts:
@@ -136,9 +134,7 @@ class Attempts:
     def failed(self, allocation: str, state: str | None, more: bool) -> Next:
         """What follows a job that failed. `state`: Slurm's, None if it forgot the job. `more`: retries are left."""
         tried, refusal = self._tried[allocation], self.refusal(allocation)
-        again = _repeated(refusal, tried.refusal, self.work(allocation).nodes)
-        tried.refusal = refusal
-        if (refusal and refusal.lasting) or again or not more:
+        if (refusal and refusal.lasting) or not more:
             return Next.NONE
         self._store.set_refusal(allocation, None)  # the next job has reasons of its own
         after = tried.after = refusal.after if refusal else None
@@ -162,22 +158,6 @@ def _too_short(state: str | None, refusal: Refusal | None) -> bool:
     A node that is at fault, or a target that is, is not cured by more time.
     """
     return state in ("TIMEOUT", "DEADLINE") or (refusal.short_of_time if refusal else state is None)
-
-
-def _repeated(refusal: Refusal | None, before: Refusal | None, nodes: int) -> bool:
-    """Whether two jobs in a row failed for one reason on all of their nodes, or on the same ones, which the second was
-    not kept off, as Slurm has no others: a third one would fail, too. `nodes`: how many a job has."""
-    if not (refusal and before):
-        return False
-    bad, bad_before = set(refusal.nodes), set(before.nodes)
-    where = len(bad) == len(bad_before) == nodes or (bad and bad == bad_before)
-    return bool(where) and _without(refusal.reason, bad) == _without(before.reason, bad_before)
-
-
-def _without(reason: str, nodes: Iterable[str]) -> str:
-    """A reason without the names of nodes."""
-    named = "|".join(map(re.escape, nodes))
-    return re.sub(rf"(?<![\w.-])({named})(?![\w.-])", "*", reason)
 
 
 #: The jobs of this run: the Snakefile sets it before the executor is made. None where another workflow runs.

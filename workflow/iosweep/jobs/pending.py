@@ -24,8 +24,8 @@ from iosweep.text import human_count, printable
 
 #: A reason counts if it was seen twice, this many seconds apart: while Slurm plans, it shows others for a moment.
 BELIEVED_S = 5.0
-#: Least seconds between two messages about a job whose reason changes, and until an unchanged reason is repeated.
-SOON_S, AGAIN_S = 120.0, 1800.0
+#: Least seconds between two messages about a job whose reason changes.
+SOON_S = 120.0
 
 #: Reasons that neither time nor the end of another job removes. From the list of
 #: https://slurm.schedmd.com/job_reason_codes.html and what Slurm 22.05 showed. Not here, because they end by themselves
@@ -102,9 +102,9 @@ class _Seen:
 
     def due(self, now_s: float) -> bool:
         """Whether the reason why it waits is to be reported now."""
-        if self.state in _NOTHING or now_s - self.since < BELIEVED_S:
+        if self.reported or self.state in _NOTHING or now_s - self.since < BELIEVED_S:
             return False
-        return self.last is None or now_s - self.last >= (AGAIN_S if self.reported else SOON_S)
+        return self.last is None or now_s - self.last >= SOON_S
 
 
 @dataclass
