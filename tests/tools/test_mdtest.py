@@ -284,6 +284,12 @@ def test_runs_of_one_command_are_its_repetitions_and_those_of_another_are_not() 
     assert [row["repetition"] for row in reading.rows] == [1] * 5 + [2] * 5 + [1] * 5
 
 
+def test_a_table_behind_the_end_of_a_run_is_of_another_run() -> None:
+    reading = of(run() + table("rate", dict.fromkeys(ROWS, 7.0)))
+    assert verdicts(reading) == ["valid"] * 5 + ["suspect"] * 5
+    assert [row.get("tasks") for row in reading.rows] == [4] * 5 + [None] * 5
+
+
 def test_lines_between_two_runs_are_of_the_first() -> None:
     second = run({"File stat": 1001.0}, options="'-n' '2000' '-F' '-u' '-N' '1'")
     of_both = {

@@ -228,6 +228,7 @@ class Launch:
             (self.touched and _STARTED.fullmatch(line))
             or ((over or self.banner) and _BANNER.fullmatch(line))
             or ((over or self.command) and line.startswith(_COMMAND))
+            or (self.ended and (_COUNT.fullmatch(line) or _TITLE.fullmatch(line)))
         )
 
     def take(self, line: str) -> None:
