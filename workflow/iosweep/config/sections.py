@@ -233,8 +233,9 @@ class Limits(Strict):
     bytes_written: Size | None = Field(
         None,
         description="Bytes that the campaign may write, data sets included, in all its runs. A larger forecast is"
-        " refused. The campaign stops before a repetition whose forecast exceeds what is left. Only one that is faster"
-        " than its forecast can exceed the limit, and it is the last one. Must be given above 10t.",
+        " refused. The campaign stops before a repetition whose forecast exceeds what is left. Only the first of a"
+        " point can exceed the limit, if it is faster than its forecast, and it is the last one then. Must be"
+        " given above 10t.",
     )
     time: Duration | None = Field(
         None,

@@ -276,7 +276,7 @@ class Loop:
             order = sorted(p for p, n in todo.items() if n[0] == number)
             random.Random(f"{self._setup.plan.seed}:{number}").shuffle(order)
             for point in order:
-                if reason := self._budget.allow_repetition(self._work.costs[point]):
+                if reason := self._budget.allow_repetition(point, self._work.costs[point]):
                     return self._leave_out(reason)
                 self._repetition(point, number)
             before = expected
@@ -318,7 +318,7 @@ class Loop:
             if responds:  # also after a signal: the files of an interrupted repetition do not stay on the target
                 self._clean_up()
             raise
-        budget.finished(cost, began_s)
+        budget.finished(point, cost, began_s)
         if record.attempt == 1:
             work.done.setdefault(point, {})[number] = record.lightened()
         else:  # a second try does not always count

@@ -47,6 +47,8 @@ class Budget:
         before = self._before(note)
         self._before_s, self._before_bytes = before.spent_s, before.bytes_written
         self.spent = Spent()
+        self._began_bytes = 0  # of this run, before the current repetition
+        self._most_bytes: dict[str, int] = {}  # point -> what its repetitions of this run wrote at most
 
     def _before(self, note: Callable[[str], None]) -> TotalSpent:
         """Time and bytes of earlier runs. Raises AllocationError if that is unknown and limits depend on it."""
@@ -67,14 +69,16 @@ class Budget:
         """Seconds of a clock that does not run while data sets are prepared, which would distort the pace."""
         return time.monotonic() - self.spent.prepared_s
 
-    def finished(self, cost: Cost, began_s: float) -> None:
-        """A repetition ended; `began_s`: clock_s() when it began."""
+    def finished(self, point: str, cost: Cost, began_s: float) -> None:
+        """A repetition of a point ended; `began_s`: clock_s() when it began."""
+        written = self.spent.written_bytes - self._began_bytes
+        self._most_bytes[point] = max(written, self._most_bytes.get(point, 0))
         self._expected_s, self._took_s = self._expected_s + cost.time_s, self._took_s + self.clock_s() - began_s
         if time.monotonic() - self._kept > _KEEP_S:  # a file that is synced takes longer than a short repetition
             self.keep()
 
-    def allow_repetition(self, cost: Cost) -> str | None:
-        """Raise AllocationError if the next repetition does not fit into limits or the job.
+    def allow_repetition(self, point: str, cost: Cost) -> str | None:
+        """Raise AllocationError if the next repetition of a point does not fit into limits or the job.
 
         Returns the reason to skip all remaining repetitions (limits.time is spent, and limits.over_time `trim`), or
         None.
@@ -91,7 +95,8 @@ class Budget:
                 f" repetition takes {human_duration(cost.time_s)}; raise it, and the next run goes on from there",
                 lasting=True,
             )
-        self._fits_bytes("repetition may write", cost.bytes_written)
+        self._fits_bytes("repetition may write", max(cost.bytes_written, self._most_bytes.get(point, 0)))
+        self._began_bytes = self.spent.written_bytes
         return None
 
     def _pace(self) -> float:
@@ -135,8 +140,8 @@ class Budget:
     def _fits_bytes(self, what: str, size: int) -> None:
         """Raise AllocationError if that exceeds limits.bytes_written. `what`: subject and verb.
 
-        What a timed phase writes is not known before: one that is faster than its forecast may exceed the limit, by
-        the difference.
+        What a timed phase writes is not known before: one that is faster than its forecast and than those before
+        it may exceed the limit, by the difference.
         """
         limit, written = self._limits.bytes_written, self._written()
         if size and limit is not None and written + size > limit:
