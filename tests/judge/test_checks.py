@@ -112,9 +112,10 @@ def seen(
         return {k: v for k, v in (base | own).items() if k not in own or v is not None}
 
     kind = PHASES[phase].kind
+    tool = "ior" if "tasks" in changes else tool
     point = Point("p", tool, (phase,), nodes, part(OPTIONS), seconds if kind == "data" else None, Repetitions(1, 1), ())
     evidence = part(EVIDENCE) | ({} if ran_on is None else {"nodes": ran_on})
-    evidence |= {"mpi": "tasks" in evidence, "shifts": "shift" in evidence}
+    evidence |= {"shifts": "shift" in evidence}
     parsed = Parsed("fio-3.33", part(FIGURES), Evidence(**evidence), problems)
     memory_bytes = memory if isinstance(memory, dict) else {"n1": memory}
     return Observation(

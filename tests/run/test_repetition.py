@@ -18,7 +18,7 @@ from iosweep.plan.launchers import LAUNCHERS
 from iosweep.run import allocation, repetition
 from iosweep.run.budget import Budget, Spent
 from iosweep.run.work import Request, Setup, Work
-from iosweep.store.record import Files, TotalSpent
+from iosweep.store.record import Exclusive, Files, TotalSpent
 
 
 def executed(*argvs: str) -> Completed:
@@ -53,7 +53,7 @@ def context_of(tmp_path: Path, run: Callable[..., Any], **sweep: Any) -> Any:
         sets=SimpleNamespace(ready=lambda *_: Files(), look_again=lambda *_: Files()),
         commands=SimpleNamespace(binding=lambda *_: None, argv=lambda *_: ["planned"], run=run, remote=None),
         pinning=SimpleNamespace(record=lambda *_: None),
-        exclusive=lambda: {"enforced": True, "evidence": ""},
+        exclusive=Exclusive(True, ""),
         spent=Spent(),
     )
 

@@ -46,7 +46,7 @@ from iosweep.run.repetition import Context
 from iosweep.run.repetition import measure as measure_repetition
 from iosweep.run.work import Request, Setup, Work
 from iosweep.slurm import query
-from iosweep.store.record import Missing, Needs
+from iosweep.store.record import Exclusive, Missing, Needs
 from iosweep.store.store import Store, write_manifest
 from iosweep.target import identify, lock
 from iosweep.target.agent import Agent
@@ -236,7 +236,7 @@ def prepare(work: Work, found: Binaries, target: FileSystem, exclusion: lock.Exc
         programs=found.programs,
         nodes=seen,
         target=directory.recorded(target),
-        exclusive=exclusion.recorded,
+        exclusive=Exclusive(exclusion.enforced, exclusion.evidence),
         pinning=pinned,
         build=nodes.keep_build(setup, found),
         spent=budget.spent,

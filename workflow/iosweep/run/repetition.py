@@ -37,7 +37,6 @@ from iosweep.store.store import Store
 from iosweep.target import identify, trees
 from iosweep.target.agent import Agent
 from iosweep.target.directory import FRESH
-from iosweep.target.lock import Enforced
 from iosweep.text import some
 from iosweep.tools import FileSet, Step, Streams, tools
 from iosweep.units import human_duration, human_size
@@ -63,7 +62,7 @@ class Context:
     programs: Mapping[str, programs.Program]
     nodes: Mapping[str, NodeFacts]  # host -> its facts, the first is ours
     target: Target
-    exclusive: Callable[[], Enforced]  # whether others are kept off now
+    exclusive: Exclusive
     pinning: pinning.Pinning
     build: str  # key of the build document of the programs (builds.py)
     spent: Spent
@@ -283,7 +282,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         argvs=argvs if len(argvs) > 1 else (),
         started=datetime.now(UTC),
         wall_s=0.0,
-        exclusive=Exclusive(**c.exclusive()),
+        exclusive=c.exclusive,
     )
     try:
         run = structs.replace(run, files=_files(c, point, step, files, hosts))
@@ -303,7 +302,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         return structs.replace(run, not_run=f"not run: {error.strerror or error}"), {}
     streams = {**streams, **done.series}
     cpus = c.pinning.record(binding, done.cpus, tool.mpi)
-    run = structs.replace(_ended(run, done), exclusive=Exclusive(**c.exclusive()), cpus=cpus)
+    run = structs.replace(_ended(run, done), cpus=cpus)
     if any(phase.name.endswith("delete") for phase in step.phases):
         c.directory.deleted()
     well = not (done.exit_code or done.timed_out or done.left_behind)

@@ -26,7 +26,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypedDict
 
 import msgspec
 from msgspec import structs
@@ -219,22 +218,12 @@ def _busy(what: str, owner: Owner) -> Busy:
 # One campaign at a time on a file system
 
 
-class Enforced(TypedDict):
-    """The exclusion of other campaigns, as a result records it."""
-
-    enforced: bool
-    evidence: str
-
-
 @dataclass(frozen=True)
 class Exclusion:
     """Whether other campaigns are kept off, with the evidence."""
 
     enforced: bool
     evidence: str
-
-    def recorded(self) -> Enforced:
-        return {"enforced": self.enforced, "evidence": self.evidence}
 
 
 @contextmanager

@@ -219,7 +219,6 @@ class Evidence:
     worker_seconds: float = 0.0  # run times of all workers added up
     computing: float = 0.0  # share of its time that a worker may have been outside of I/Os, at depth 1
     depth_percent: Mapping[str, float] = field(default_factory=dict)  # fio's iodepth_level
-    mpi: bool = False  # the tool counts its ranks
     tasks: int | None = None  # ranks and nodes that the tool says took part, or workers that have logs
     nodes: int | None = None
     shifts: bool = False  # ranks read what other ranks wrote

@@ -13,7 +13,7 @@ from iosweep.node.counters import Moved
 from iosweep.node.load import Load, Other
 from iosweep.store.record import Finding
 from iosweep.text import human_count
-from iosweep.tools import CLOCK_S, Parsed
+from iosweep.tools import CLOCK_S, Parsed, tools
 from iosweep.units import human_size
 
 
@@ -21,7 +21,7 @@ def workers(s: Observation) -> Finding:
     """As many ranks and nodes took part as were requested; every worker ran for the whole time."""
     seen = s.parsed.evidence
     threads = int(s.point.options["threads_per_node"] or 1)
-    if seen.mpi:
+    if tools()[s.point.tool].mpi:
         ranks, nodes, wanted = seen.tasks, seen.nodes or s.point.nodes, threads * s.point.nodes
         if ranks is None:
             return unchecked("the tool does not say")

@@ -19,7 +19,7 @@ from iosweep.judge.findings import (
 from iosweep.node.process import MOST_BYTES
 from iosweep.store.record import Finding
 from iosweep.text import printable, some
-from iosweep.tools import Parsed, reading
+from iosweep.tools import Parsed, reading, tools
 from iosweep.units import human_duration, human_size
 
 #: Signals that others send; those of a crash would come again.
@@ -158,7 +158,7 @@ def clock(s: Observation) -> Finding:
     if timed_s > wall_s * (1 + _AHEAD) + _SLACK_S:
         return failed(f"the tool timed {timed_s:.2f} s, and all of it took {wall_s:.2f} s: its clock is fast")
     files = s.point.tasks * int(s.point.options.get("files_per_thread") or 1)
-    most_s = (LAUNCH_S if seen.mpi else START_S) + WORKER_S * s.point.tasks + FILE_S * files
+    most_s = (LAUNCH_S if tools()[s.point.tool].mpi else START_S) + WORKER_S * s.point.tasks + FILE_S * files
     beside = f"the tool timed {timed_s:.2f} s of the {wall_s:.2f} s of its process"
     beside_s = wall_s - timed_s - seen.untimed_s
     if beside_s <= _BEHIND * timed_s:

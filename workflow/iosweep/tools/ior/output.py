@@ -233,7 +233,6 @@ def _evidence(run: Run, judged: Judged, step: Step, messages: list[str]) -> Evid
     return Evidence(
         errors=[*judged.problems, *(one.text for one in judged.remarks if one.severity == "invalid")],
         doubts=[one.text for one in judged.remarks if one.severity == "suspect"],
-        mpi=True,
         tasks=run.tasks,
         nodes=run.nodes,
         shifts=run.shifts,

@@ -369,7 +369,6 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     evidence = Evidence(
         errors=list(run.problems),
         doubts=[text for severity, text in run.remarks if severity == "suspect"],
-        mpi=True,
         tasks=run.tasks,
         nodes=run.nodes,
         shifts=True,
