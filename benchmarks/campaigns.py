@@ -52,7 +52,7 @@ class Silent:
 def write(work: Path, name: str, sweeps: Sequence[Sweep], limits: Mapping[str, str] = _LIMITS, **target: str) -> Path:
     """The configuration of a campaign whose target is `work`/target. `limits`, `target`: keys of these."""
     (work / "target").mkdir(exist_ok=True)
-    known = {"directory": str(work / "target"), "keep": "all", **target}
+    known = {"directory": str(work / "target"), "keep": "data_sets", **target}
     bounds = msgspec.json.encode({**_LIMITS, **limits}).decode()
     text = _HEAD.format(name=name, target=msgspec.json.encode(known).decode(), limits=bounds)
     text += "".join(f"  - {msgspec.json.encode({'name': f's{n}', **s}).decode()}\n" for n, s in enumerate(sweeps))

@@ -41,7 +41,7 @@ class Left:
         directories.claim(self.directory, owner)
         self.know(uuid=owner["uuid"])
         Store(self.results).mark()
-        for file in ("sets/fio-read-1m-1/0.0", "sets/fio-read-1m-1/1.0", "kept/p-r1/0.0"):
+        for file in ("sets/fio-read-1m-1/0.0", "sets/fio-read-1m-1/1.0", "fresh/p-r1/0.0"):
             folder = made(at(self.directory), file.rpartition("/")[0])
             (folder / Path(file).name).write_bytes(bytes(1 << 20))
 
@@ -169,7 +169,7 @@ def test_foreign_entries_are_left_alone_and_named(left: Left, capsys: Capture) -
         (directory / name).write_text("mine")
     (directory / "thesis").mkdir()
     (directory / "thesis" / "precious").write_text("x")
-    (directory / "kept" / "p-r1" / "fine").write_text("made by a tool")
+    (directory / "fresh" / "p-r1" / "fine").write_text("made by a tool")
     assert clean("c") == 0
     said = capsys.readouterr()
     assert "  notes.txt" in said.out and r"  \x1b[2J\n\udcff " in said.out
@@ -311,7 +311,7 @@ def test_a_slurm_that_does_not_answer_is_noted(
 def test_ctrl_c_stops_it_and_it_goes_on_the_next_time(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(agent: Agent, operation: Any, *arguments: Any, **more: Any) -> Any:
         if operation is removal.remove_all:
-            (Path(left.directory) / "kept" / "p-r1" / "0.0").unlink()
+            (Path(left.directory) / "fresh" / "p-r1" / "0.0").unlink()
             raise KeyboardInterrupt
         return InProcess.call(agent, operation, *arguments, **more)
 

@@ -89,7 +89,7 @@ def test_a_path_is_only_a_path(tmp_path: Path, place: str) -> None:
 
 def test_names_in_our_own_directory_stay_and_no_link_is_followed(tmp_path: Path) -> None:
     """Foreign entries beside our folders stay and are named, those within a data set go with it."""
-    allocation = Scripted(tmp_path, ONE, keep="all")
+    allocation = Scripted(tmp_path, ONE, keep="data_sets")
     allocation.measure()
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "file").touch()

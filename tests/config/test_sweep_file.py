@@ -121,11 +121,11 @@ def test_whatever_is_written_is_a_plan_or_a_config_error(
 
 
 def test_values_of_the_command_line_replace_those_of_the_file(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
-    read(tmp_path, TEXT.replace("me}", "me, keep: all}"))
+    read(tmp_path, TEXT.replace("me}", "me, keep: data_sets}"))
     file = tmp_path / "x.yaml"
     plain, found = sweep_file.read(file), sweep_file.read(file, {"campaign": "007", "target": "/mnt/x"})
     target = found.settings.target
-    assert (found.settings.campaign, target.directory, target.keep) == ("007", "/mnt/x", "all")
+    assert (found.settings.campaign, target.directory, target.keep) == ("007", "/mnt/x", "data_sets")
     assert found.sweeps[0].axes == plain.sweeps[0].axes
     # plan and report keep what was given
     [*files, given_as] = found.documents

@@ -43,7 +43,7 @@ ONE = IOR | {"phases": ["seq_write"], "axes": {}}
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Scripted:
-    made = Scripted(tmp_path_factory.mktemp("mpi"), keep="all", sweeps=[IOR, FEWER, SHARED, MDTEST])
+    made = Scripted(tmp_path_factory.mktemp("mpi"), keep="data_sets", sweeps=[IOR, FEWER, SHARED, MDTEST])
     made.machine.play({"when": "mdtest", "ops_per_s": 100})
     made.measure("--launcher", "mpiexec")
     return made

@@ -93,7 +93,7 @@ def test_one_pass_moves_each_byte_once_and_what_is_created_is_deleted(allocation
 
 
 def test_a_kept_data_set_is_whole_and_random_and_is_read_again_as_it_is(allocation: Allocation) -> None:
-    allocation.keep = "all"
+    allocation.keep = "data_sets"
     seen = []
     for repetitions in (1, 2):
         allocation.configure(READ | {"repetitions": repetitions})

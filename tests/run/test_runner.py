@@ -58,7 +58,7 @@ def prepared(made: Scripted) -> int:
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Scripted:
     """Measured once, for the tests that only look."""
-    made = Scripted(tmp_path_factory.mktemp("done"), SWEEP | {"repetitions": 2}, keep="all")
+    made = Scripted(tmp_path_factory.mktemp("done"), SWEEP | {"repetitions": 2}, keep="data_sets")
     made.measure()
     return made
 
@@ -109,7 +109,7 @@ def test_with_nothing_left_nothing_runs_and_no_target_is_needed(done: Scripted) 
 
 
 def test_a_relative_target_is_that_of_the_working_directory(made: Scripted) -> None:
-    made.configure(READ, target={"directory": "target", "keep": "all"})
+    made.configure(READ, target={"directory": "target", "keep": "data_sets"})
     made.measure()
     [row] = made.rows()
     assert row["verdict"] == "valid"
@@ -121,7 +121,7 @@ def test_a_relative_target_is_that_of_the_working_directory(made: Scripted) -> N
 
 
 def test_a_set_is_prepared_once_and_files_of_a_killed_repetition_go(tmp_path: Path) -> None:
-    made = Scripted(tmp_path, READ, keep="all")
+    made = Scripted(tmp_path, READ, keep="data_sets")
     made.measure()
     before = states(made.ours / "sets")
     (made.ours / "fresh" / "p-r1").mkdir(parents=True)
@@ -145,7 +145,7 @@ def punch(file: Path) -> None:
 
 
 def test_a_damaged_set_is_prepared_again_before_it_is_read(tmp_path: Path) -> None:
-    made = Scripted(tmp_path, READ, keep="all")
+    made = Scripted(tmp_path, READ, keep="data_sets")
     made.measure()
     victim = made.ours / "sets" / "fio-read-256k-1" / "0.0"
     harms = (shorten, punch, Path.unlink, lambda file: shutil.rmtree(file.parents[2]))

@@ -22,7 +22,6 @@ Steps = dict[str, Callable[[Place], Any]]
 WORKING: Steps = {
     "check": directories.check_marker,
     "ensure": lambda p: made(p, "fresh/x"),
-    "keep": lambda p: trees.set_aside(p, "sets/s", "s"),
     "examine": lambda p: trees.examine_files(p, [trees.Look("sets/s", ["0.0"], 4)]),
 }
 REMOVING: Steps = {
@@ -102,7 +101,6 @@ DEEP: Steps = {
     "remove": lambda p: removal.remove(p, "sets/s", workers=1),
     "remove_all": REMOVING["remove_all"],
     "ensure": lambda p: made(p, "sets/s/deep"),
-    "keep": WORKING["keep"],
     "state": lambda p: directories.probe(p, data=False),
     "claim": lambda p: directories.claim(p.directory, OWNER | {"uuid": p.uuid}),
 }

@@ -45,8 +45,6 @@ def test_no_name_leads_out_of_the_directory(ours: str) -> None:
         "remove": lambda below: removal.remove(at(ours), below),
         "ensure": lambda below: made(at(ours), below),
         "count": lambda below: trees.count_files(at(ours), below),
-        "keep": lambda below: trees.set_aside(at(ours), below, "x"),
-        "kept": lambda below: trees.set_aside(at(ours), "fresh/x", below),
     }
     for name, step in steps.items():
         for below in ("..", "../theirs", "fresh/../..", "fresh/..", ".", "fresh/.", "../iosweep-c", "", "fresh/"):
@@ -87,11 +85,6 @@ def test_a_link_inside_is_not_followed_and_in_a_removal_only_the_link_goes(ours:
             with pytest.raises(OSError, match=NO_DIRECTORY):
                 touch(below)
         assert NO_DIRECTORY in removal.remove(at(ours), below)["wrong"][0]
-    with pytest.raises(OSError, match=NO_DIRECTORY):
-        trees.set_aside(at(ours), "way/deep", "x")
-    (Path(ours) / "kept").symlink_to(place / "theirs")
-    with pytest.raises(OSError, match=NO_DIRECTORY):
-        trees.set_aside(at(ours), "sets/x", "x")
     # entries of a tree that lead away, or are no files
     top = Path(ours) / "sets" / "x"
     (top / "away").symlink_to(place / "theirs")
@@ -288,12 +281,3 @@ def test_a_removal_leaves_what_others_made_alone(ours: str) -> None:
     done = removal.remove_all(at(ours))
     assert (len(done["wrong"]), done["files"]) == (2, 1)
     assert names(ours) == ["iosweep.json", "notes.txt", "theirs"]
-
-
-def test_what_is_put_aside_replaces_nothing(ours: str) -> None:
-    assert trees.set_aside(at(ours), "fresh/p-r1", "p-r1") is None
-    for number, expected in enumerate(["kept/p-r1", "kept/p-r1-2", "kept/p-r1-3"]):
-        (made(at(ours), "fresh/p-r1") / str(number)).touch()
-        assert trees.set_aside(at(ours), "fresh/p-r1", "p-r1") == expected
-        assert names(Path(ours) / expected) == [str(number)]
-    assert names(Path(ours) / "fresh") == []

@@ -40,7 +40,6 @@ HANGS, INTERRUPTED = 4, 130
 _PARTS = {
     "sets": "data sets, reused by the next run",
     "fresh": "files of an interrupted repetition",
-    "kept": "files of repetitions that were kept (target.keep)",
 }
 #: Seconds between updates of the progress.
 _SLICE_S = 1.0

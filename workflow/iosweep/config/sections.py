@@ -203,11 +203,10 @@ class Target(Strict):
         " system's own command, which is run on the campaign's directory: `lfs setstripe` on Lustre, `beegfs-ctl"
         ' --setpattern` on BeeGFS. For example ["-c", "4", "-S", "1m"]. Default: inherit.',
     )
-    keep: Literal["none", "failed", "all"] = Field(
+    keep: Literal["none", "data_sets"] = Field(
         "none",
-        description="What stays on the target: `none`, nothing once everything is measured; `failed`, what repetitions"
-        " that failed have written; `all`, data sets (another run is then spared writing them) and the new files of"
-        " every repetition. `iosweep clean` removes it. Default: none.",
+        description="What stays on the target once everything is measured: `none`, or `data_sets`, which another run is"
+        " then spared writing. `iosweep clean` removes them. Default: none.",
     )
     settle: Duration = Field(
         0.0,

@@ -179,9 +179,6 @@ def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forec
         allocations += 1
         chosen += costs
         _add(sets, prepared.values())
-    # new files of a repetition go with it, unless all are kept
-    fresh = [(one, count if plan.target.keep == "all" else 1) for one, count in chosen]
-    together = sum if plan.target.keep == "all" else lambda sizes: max(sizes, default=0)
     return Forecast(
         points=len(chosen),
         repetitions=sum(count for _, count in chosen),
@@ -190,10 +187,11 @@ def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forec
         node_hours=node_seconds / 3600,
         bytes_written=total.bytes_written,
         bytes_read=total.bytes_read,
+        # the new files of a repetition are removed with it
         peak_bytes=sum(files.size_bytes for files in sets.values())
-        + together(one.fresh_bytes * count for one, count in fresh),
+        + max((one.fresh_bytes for one, _ in chosen), default=0),
         inodes=sum(len(files.files) for files in sets.values())
-        + together(one.fresh_inodes * count for one, count in fresh),
+        + max((one.fresh_inodes for one, _ in chosen), default=0),
         memory_per_node_bytes=max((one.memory_bytes for one, _ in chosen), default=0),
         write_bytes_per_s_per_node=node_bandwidth if any(one.timed_writes for one, _ in chosen) else None,
         assumed=plan.target.node_bandwidth is None,

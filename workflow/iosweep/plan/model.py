@@ -67,7 +67,7 @@ class TargetSettings(Part, frozen=True, kw_only=True):
 
     deadline: Deadline
     directory: PathText
-    keep: Literal["none", "failed", "all"]
+    keep: Literal["none", "data_sets"]
     layout: tuple[str, ...] | None = None
     lock: PathText | None
     node_bandwidth: Count | None

@@ -170,9 +170,9 @@ def _tidy_up_later(setup: Setup, here: remaining.LocalMachine) -> None:
 
 
 def _tidy_up(setup: Setup, here: remaining.LocalMachine, directory: CampaignDirectory) -> None:
-    """Remove what target.keep does not keep, if nothing of the whole campaign is left to measure."""
-    keep, store = setup.plan.target.keep, setup.store
-    if keep == "all" or not directory.left_over:
+    """Remove the campaign's directory, if nothing of the whole campaign is left to measure (target.keep: none)."""
+    store = setup.store
+    if setup.plan.target.keep == "data_sets" or not directory.left_over:
         return
     if remaining.find(setup.plan, store.repetitions(), store.missing(), here).left:
         return
@@ -180,7 +180,7 @@ def _tidy_up(setup: Setup, here: remaining.LocalMachine, directory: CampaignDire
     setup.note(*(f"not removed: {wrong}" for wrong in gone["wrong"]))
     if gone["bytes"]:
         what = f"{human_count(gone['files'], 'file')}, {human_size(gone['bytes'])}"
-        setup.request.reporter.say(f"removed from the target: {what} (target.keep: {keep})")
+        setup.request.reporter.say(f"removed from the target: {what} (target.keep: none)")
 
 
 def _owner(setup: Setup) -> lock.Owner:

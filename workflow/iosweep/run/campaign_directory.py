@@ -23,7 +23,7 @@ from iosweep.store.record import ClaimedTarget, Target
 from iosweep.store.store import Store
 from iosweep.target import directory, identify, removal, space, trees
 from iosweep.target.agent import Agent
-from iosweep.target.directory import FRESH, KEPT, SETS, Place
+from iosweep.target.directory import FRESH, SETS, Place
 from iosweep.target.identify import FileSystem
 from iosweep.target.removal import Removed
 from iosweep.target.space import Room
@@ -134,16 +134,11 @@ class CampaignDirectory:
         return mine.elsewhere(here) if self._agent.call(directory.has_marker, self.path, mine.uuid) else None
 
     def tidy_up(self) -> Removed:
-        """Remove what target.keep does not keep."""
+        """Remove the campaign's directory from the target."""
         mine = self._store.claimed()
         assert mine
         self.uuid = mine.uuid
-        # what an earlier run kept, `clean` alone removes
-        if KEPT not in self._agent.call(trees.list_parts, self.place):
-            gone = self._agent.call(removal.remove_all, self.place)
-        else:
-            parts = [(removal.remove, (self.place, part)) for part in (FRESH, SETS)]
-            gone = self._agent.call_all(*parts)[-1]
+        gone = self._agent.call(removal.remove_all, self.place)
         self._store.put("", "target", replace(mine, tidied=True))
         return gone
 
@@ -177,8 +172,7 @@ class CampaignDirectory:
 
     def recount(self) -> None:
         """Measure how much stays there."""
-        usages = self._agent.call_all(*((trees.measure_usage, (self.place, part)) for part in (SETS, KEPT)))
-        self.present_bytes = sum(usage["bytes"] for usage in usages)
+        self.present_bytes = self._agent.call(trees.measure_usage, self.place, SETS)["bytes"]
 
     # The nodes. Where there are agents on them, AllocationError is raised; else Refused, and what Agent.call raises
 
@@ -237,14 +231,6 @@ class CampaignDirectory:
             if not below.startswith(f"{FRESH}/"):  # files of the current repetition are not in present_bytes
                 self.present_bytes = max(0, self.present_bytes - removed["bytes"])
         return removed
-
-    def keep(self, below: str, name: str) -> None:
-        """Move `below` aside, where no run removes it."""
-        # of this repetition only
-        usage, _ = self._agent.call_all(
-            (trees.measure_usage, (self.place, FRESH)), (trees.set_aside, (self.place, below, name))
-        )
-        self.present_bytes += usage["bytes"]
 
     def deleted(self) -> None:
         """Note that files were deleted there."""

@@ -139,7 +139,7 @@ def measure(c: Context, point: Point, number: int, retried: bool, before_second_
         ) from None
     if last.fault:
         raise last.fault
-    _tidy(c, point, record, last.invalid)
+    _tidy(c, point, record)
     return record
 
 
@@ -256,16 +256,10 @@ def _count_written(c: Context, point: Point, record: Record) -> None:
     c.spent.in_flight_bytes = 0
 
 
-def _tidy(c: Context, point: Point, record: Record, failed: bool) -> None:
-    """Remove or keep the new files of a repetition (target.keep)."""
-    if all(file_set(point, step, record.repetition).role != "fresh" for step in point.steps):
-        return
-    below, keep = f"{FRESH}/{point.id}-r{record.repetition}", c.plan.target.keep
-    # the forecast of space counts each repetition once, so that nothing of a second try is kept
-    if (keep == "all" or (keep == "failed" and failed)) and not record.retried:
-        c.directory.keep(below, f"{point.id}-r{record.repetition:03d}-{record.attempt}")
-    else:
-        c.directory.remove(below)
+def _tidy(c: Context, point: Point, record: Record) -> None:
+    """Remove the new files of a repetition."""
+    if any(file_set(point, step, record.repetition).role == "fresh" for step in point.steps):
+        c.directory.remove(f"{FRESH}/{point.id}-r{record.repetition}")
 
 
 def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str]) -> tuple[PhaseRun, Streams]:

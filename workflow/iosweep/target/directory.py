@@ -31,9 +31,8 @@ MARKER = "iosweep.json"
 UNFINISHED = f"{MARKER}.tmp"
 #: A marker is far smaller; what is larger was not written by us.
 _MARKER_BYTES = 1 << 16
-#: Directories below: new files of the current repetition, data sets, and files that were kept. In these we make
-#: directories only.
-FRESH, SETS, KEPT = PARTS = ("fresh", "sets", "kept")
+#: Directories below: new files of the current repetition, and data sets. In these we make directories only.
+FRESH, SETS = PARTS = ("fresh", "sets")
 #: A file in FRESH that is written to see whether the target takes data, and removed at once.
 PROBE = ".probe"
 #: The size of a probe: file systems keep the data of smaller files with their metadata (Lustre: up to 1 MiB as a rule).

@@ -1,4 +1,4 @@
-"""Directories and files below the campaign's directory: making, counting, examining, sampling and keeping them.
+"""Directories and files below the campaign's directory: making, counting, examining and sampling them.
 
 They run inside the agent. Directories are opened one from the other, no symbolic link is followed, no mount point
 crossed. Few names are held, and long operations report their progress (protocol.beat).
@@ -21,7 +21,7 @@ import msgspec
 
 from iosweep.errors import Refused
 from iosweep.files.documents import Count, Part
-from iosweep.target.directory import FRESH, KEPT, MARKER, PROBE, Opened, Place, opened
+from iosweep.target.directory import FRESH, MARKER, PROBE, Opened, Place, opened
 from iosweep.target.protocol import beat
 
 A = TypeVar("A")
@@ -54,29 +54,6 @@ def make_directories(place: Place, below: list[str]) -> list[str]:
             with ours.below(path, create=True):
                 pass
         return [str(Path(ours.directory) / path) for path in below]
-
-
-def set_aside(place: Place, below: str, name: str) -> str | None:
-    """Put a directory below the campaign's aside, as `kept/<name>`; returns where it is now, None if it is not there.
-
-    What is there already stays: `kept/<name>-2` then.
-    """
-    above, _, last = below.rpartition("/")
-    if "/" in name or {"", ".", ".."} & {name, last}:
-        raise Refused(f"`{below}` or `{name}` names nothing below {place.directory}")
-    with (
-        contextlib.suppress(FileNotFoundError),
-        Opened(place) as ours,
-        ours.below(above) as source,
-        ours.below(KEPT, create=True) as aim,
-    ):
-        there, free, number = set(os.listdir(aim)), name, 1
-        while free in there:
-            number += 1
-            free = f"{name}-{number}"
-        os.rename(last, free, src_dir_fd=source, dst_dir_fd=aim)
-        return f"{KEPT}/{free}"
-    return None
 
 
 def list_parts(place: Place) -> list[str]:
