@@ -21,22 +21,22 @@ from iosweep.units import human_rate
 
 #: Verdicts of the repetitions that enter a figure.
 COUNTED = frozenset({"valid", "suspect"})
-
-
 #: Times of fio and IOR that no two runs have alike.
 TIMES = ("latency_mean_s", "open_s", "io_s", "close_s")
+#: The nodes of a repetition, joined by commas, and its Slurm job.
+Ran = tuple[str | None, str | None]
 
 
 class Headline(NamedTuple):
-    """What a repetition that counts contributes to its point's phase. like: as in `Sample`; ran: its nodes, joined by
-    commas, and its Slurm job; times: TIMES, as far as they are known."""
+    """What a repetition that counts contributes to its point's phase. like: as in `Sample`; times: TIMES, as far as
+    they are known."""
 
     point: str
     phase: str
     confirms: bool
     like: tuple[str, int]
     figure: float | None
-    ran: tuple[str | None, str | None]
+    ran: Ran
     times: tuple[object, ...] = ()
 
 
@@ -53,9 +53,9 @@ def headlines(point: Point, repetition: Repetition) -> Iterator[Headline]:
 class Sample:
     """The repetitions of a point's phase that count, or of one of its other figures.
 
-    like: points of one tool, on as many nodes. alike: all were measured on the same nodes, or on nodes in turn;
-    others are not repetitions of one thing. confirms: they confirm a best point. copies: repetitions whose figures are
-    those of another one, to the last digit.
+    like: tool and number of nodes, which points that scatter alike share. alike: all repetitions ran on the same nodes,
+    or on nodes in turn; others are not comparable. confirms: they confirm a best point. copies: repetitions with the
+    figures of another one, to the last digit.
     """
 
     like: tuple[str, int]
@@ -66,64 +66,82 @@ class Sample:
     copies: int = 0
 
 
-def samples(headlines: Iterable[Headline]) -> dict[tuple[str, str, bool], Sample]:
-    """(point, phase, whether they confirm a best point) -> the sample of these repetitions."""
+class Agreement(NamedTuple):
+    """How far the repetitions of a point's phase agree. finding: of the check `precise`."""
+
+    sample: Sample
+    interval: Interval | None
+    finding: Finding
+
+
+#: (point, phase, whether they confirm a best point) -> the agreement of these repetitions.
+Agreements = Mapping[tuple[str, str, bool], Agreement]
+
+
+def agreements(counted: Iterable[Headline]) -> Agreements:
+    """How far the repetitions of an allocation's points agree."""
     groups: dict[tuple[str, str, bool], list[Headline]] = {}
-    for one in headlines:
-        groups.setdefault((one.point, one.phase, one.confirms), []).append(one)
+    for headline in counted:
+        groups.setdefault((headline.point, headline.phase, headline.confirms), []).append(headline)
+    samples = [_sample(group) for group in groups.values()]
     return {
-        key: Sample(
-            own[0].like,
-            own[0].phase,
-            [one.figure for one in own if one.figure is not None],
-            alike([one.ran for one in own]),
-            own[0].confirms,
-            len(exact := [(one.figure, one.times) for one in own if any(one.times)]) - len(set(exact)),
-        )
-        for key, own in groups.items()
+        key: Agreement(sample, interval, precise(sample, interval))
+        for key, sample, interval in zip(groups, samples, intervals(samples), strict=True)
     }
 
 
+def _sample(group: Sequence[Headline]) -> Sample:
+    exact = [(headline.figure, headline.times) for headline in group if any(headline.times)]
+    return Sample(
+        group[0].like,
+        group[0].phase,
+        [headline.figure for headline in group if headline.figure is not None],
+        alike([headline.ran for headline in group]),
+        group[0].confirms,
+        len(exact) - len(set(exact)),
+    )
+
+
 def intervals(samples: Sequence[Sample]) -> list[Interval | None]:
-    """The 95 % interval of each sample, as far as the samples of the others let it be; None where there is none."""
-    found = noises(samples)
+    """The 95 % interval of each sample, at least as wide as the usual scatter of all samples makes it; None where there
+    is none."""
     return [
         statistics.interval(sample.values, noise) if sample.alike else None
-        for sample, noise in zip(samples, found, strict=True)
+        for sample, noise in zip(samples, noises(samples), strict=True)
     ]
 
 
 def noises(samples: Sequence[Sample]) -> list[Noise | None]:
-    """The usual scatter of the points of each sample's phase; None where they are too few.
+    """The usual scatter of the points of each sample's phase; None where there are too few points.
 
-    Fresh repetitions that confirm a best point are not among them: they come last, and must not show that a point which
-    was repeated often enough was not.
+    Fresh repetitions that confirm a best point are left out: they come last, and must not show that a point which was
+    repeated often enough was not.
     """
     pools: dict[tuple[object, str], list[Sequence[float]]] = {}
     for sample in samples:
         if sample.alike and not sample.confirms:
             pools.setdefault((sample.like, sample.phase), []).append(sample.values)
-    known = {key: statistics.pooled(own) for key, own in pools.items()}
+    known = {key: statistics.pooled(values) for key, values in pools.items()}
     return [known.get((sample.like, sample.phase)) for sample in samples]
 
 
-def host_sets(ran: Iterable[tuple[str | None, str | None]]) -> set[frozenset[str]]:
-    """The sets of nodes of repetitions. `ran`: (their nodes, joined by commas; Slurm job) of each."""
+def host_sets(ran: Iterable[Ran]) -> set[frozenset[str]]:
+    """The sets of nodes of repetitions."""
     return {frozenset(hosts.split(",")) for hosts, _ in ran if hosts}
 
 
-def in_turn(ran: Iterable[tuple[str | None, str | None]]) -> bool:
-    """Whether a job ran repetitions on several sets of nodes: it then deals them out by their number, so that they are
-    draws of the same thing. Repetitions of several jobs are on whatever nodes these jobs got."""
-    found: dict[str, set[frozenset[str]]] = {}
+def in_turn(ran: Iterable[Ran]) -> bool:
+    """Whether a job ran repetitions on several sets of nodes: it deals them out by their number, so they are draws from
+    the same nodes. Several jobs run on whatever nodes they get."""
+    sets: dict[str, set[frozenset[str]]] = {}
     for hosts, job in ran:
         if job:
-            found.setdefault(job, set()).add(frozenset((hosts or "").split(",")))
-    return any(len(sets) > 1 for sets in found.values())
+            sets.setdefault(job, set()).add(frozenset((hosts or "").split(",")))
+    return any(len(of_job) > 1 for of_job in sets.values())
 
 
-def alike(ran: Sequence[tuple[str | None, str | None]]) -> bool:
-    """Whether repetitions are draws of the same thing: of the same nodes, or of nodes in turn."""
+def alike(ran: Sequence[Ran]) -> bool:
+    """Whether repetitions are comparable: on the same nodes, or on nodes in turn."""
     return len(set(ran)) < 2 or len(host_sets(ran)) < 2 or in_turn(ran)
 
 
@@ -166,26 +184,6 @@ PRECISE = Check("suspect", precise)
 SEVERITIES = {check.name: check.severity for check in (*CHECKS, PRECISE)}
 
 
-class Agreement(NamedTuple):
-    """How far the repetitions of a point's phase agree: the finding of `precise`, and their interval."""
-
-    finding: Finding
-    interval: Interval | None
-
-
-#: (point, phase, whether they confirm a best point) -> the agreement of these repetitions.
-Agreements = Mapping[tuple[str, str, bool], Agreement]
-
-
-def agreements(counted: Iterable[Headline]) -> Agreements:
-    """How far the repetitions of an allocation's points agree."""
-    by_key = samples(counted)
-    return {
-        key: Agreement(precise(sample, interval), interval if len(sample.values) >= statistics.ENOUGH else None)
-        for (key, sample), interval in zip(by_key.items(), intervals([*by_key.values()]), strict=True)
-    }
-
-
 def verdict_columns(verdict: str, reasons: Sequence[str], findings: Mapping[str, Finding]) -> dict[str, str | int]:
     """The columns of a row's verdict, before its repetitions are compared."""
     outcomes = [finding.outcome for finding in findings.values()]
@@ -217,7 +215,7 @@ def agree(values: dict[str, Any], known: Agreements) -> Finding | None:
     if finding.outcome == "fail":
         values["verdict"] = "suspect"
         values["reasons"] = REASONS.join(filter(None, (values["reasons"], finding.evidence)))
-    if agreement.interval:
+    if agreement.interval and agreement.interval.n >= statistics.ENOUGH:
         values["precision_grade"] = statistics.grade(agreement.interval)
         values["ci95_half_width_share"] = agreement.interval.half_width_share
     return finding

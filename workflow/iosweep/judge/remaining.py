@@ -227,17 +227,16 @@ def _widths(allocation: Allocation, have: Mapping[str, Mapping[int, Repetition]]
     Phases that more repetitions do not help are left out: those that failed as often as not, and those whose
     repetitions cannot have an interval, because they ran on unlike nodes or one has a figure of zero.
     """
-    counted = (one for p in allocation.points for r in have.get(p.id, {}).values() for one in agreement.headlines(p, r))
-    samples = agreement.samples(counted)
-    found: dict[str, list[float]] = {}
-    for ((point, *_), sample), interval in zip(samples.items(), agreement.intervals([*samples.values()]), strict=True):
+    counted = (h for p in allocation.points for r in have.get(p.id, {}).values() for h in agreement.headlines(p, r))
+    widths: dict[str, list[float]] = {}
+    for (point, *_), (sample, interval, _) in agreement.agreements(counted).items():
         number = len(sample.values)
         if number < statistics.ENOUGH:
             if sample.alike and number > len(have[point]) - number:
-                found.setdefault(point, []).append(math.inf)
+                widths.setdefault(point, []).append(math.inf)
         elif interval:
-            found.setdefault(point, []).append(interval.half_width_share)
-    return found
+            widths.setdefault(point, []).append(interval.half_width_share)
+    return widths
 
 
 # Time to go
