@@ -48,14 +48,14 @@ _ONE_REPETITION = {
     "start_skew_s": ("start skew", "ms", 1e-3),
     "passes": ("passes", "", 1.0),
 }
-#: Choices of the switches: key -> (title, column).
-QUANTITIES = {
-    "throughput": ("throughput", "bandwidth_bytes_per_s"),
-    "iops": ("IOPS", "ops_per_s"),
-    "mean": ("mean latency", "latency_mean_s"),
-    "p50": ("p50", "latency_p50_s"),
-    "p99": ("p99", "latency_p99_s"),
-    "p99.9": ("p99.9", "latency_p99_9_s"),
+#: Choices of the switches: title -> column.
+_SWITCHES = {
+    "throughput": "bandwidth_bytes_per_s",
+    "IOPS": "ops_per_s",
+    "mean latency": "latency_mean_s",
+    "p50": "latency_p50_s",
+    "p99": "latency_p99_s",
+    "p99.9": "latency_p99_9_s",
 }
 
 
@@ -318,7 +318,6 @@ class Quantity(Struct, frozen=True):
     low, high: the smallest and the largest of several repetitions; units: (name, size, smallest figure shown in it).
     """
 
-    title: str
     units: list[tuple[str, float, float]]
     metadata_units: list[tuple[str, float, float]]
     y: list[float | None]
@@ -332,23 +331,21 @@ def quantities(results: Sequence[PointSummary]) -> dict[str, Quantity]:
     def rounded(values: Iterable[float | None]) -> list[float | None]:
         return [None if value is None else float(f"{value:.4g}") for value in values]
 
-    found = {}
-    for key, (title, column) in QUANTITIES.items():
+    def units(column: str, kind: str) -> list[tuple[str, float, float]]:
+        return [(unit.name, unit.size, unit.least) for unit in formats.units_of(column, kind)]
+
+    shown = {}
+    for title, column in _SWITCHES.items():
         if any(column in result.metrics for result in results):
             several = [m if (m := result.metrics.get(column)) and m.n > 1 else None for result in results]
-            data, metadata = (
-                [(unit.name, unit.size, unit.least) for unit in formats.units_of(column, kind)]
-                for kind in ("data", "metadata")
-            )
-            found[key] = Quantity(
-                title,
-                data,
-                metadata,
+            shown[title] = Quantity(
+                units(column, "data"),
+                units(column, "metadata"),
                 rounded(result.typical(column) for result in results),
                 rounded(m.low if m else None for m in several),
                 rounded(m.high if m else None for m in several),
             )
-    return found
+    return shown
 
 
 # behind a row: rates over time, rates of nodes and workers, latencies

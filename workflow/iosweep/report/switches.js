@@ -45,7 +45,7 @@ function marksOf(key, spec, marks) {
     panel.layer = panel.layer.filter(({transform}) => !/each|cut|knee|label/.test(JSON.stringify(transform ?? "")));
     for (const encoding of encodings(panel)) {
       if (!encoding.y?.scale) continue;
-      encoding.y.title = name.endsWith("IOPS") ? name : `${quantity.title} (${name})`;
+      encoding.y.title = name.endsWith("IOPS") ? name : `${key} (${name})`;
       encoding.y.scale = {domain: [0, most || 1], nice: true};
       encoding.y.axis = {format: ",.6~g"};
     }
@@ -71,10 +71,9 @@ function describe(article) {
     figure.dataset.caption ??= caption.textContent;
     const against = figure.dataset.title.slice(figure.dataset.title.indexOf(" against "));
     const phase = figure.dataset.title.includes(": ") ? `${figure.dataset.title.split(": ")[0]}: ` : "";
-    const title = report.quantities[key]?.title;
     const how = key.startsWith("p") ? "Median of the repetitions' percentiles" : "Mean of the repetitions";
-    heading.textContent = key ? `${phase}${title}${against}` : figure.dataset.title;
-    caption.textContent = key ? `${how}; bars: smallest and largest repetition. Hollow: not valid. Results without ${title} are not drawn.` : figure.dataset.caption;
+    heading.textContent = key ? `${phase}${key}${against}` : figure.dataset.title;
+    caption.textContent = key ? `${how}; bars: smallest and largest repetition. Hollow: not valid. Results without ${key} are not drawn.` : figure.dataset.caption;
   }
 }
 
@@ -82,8 +81,8 @@ function toolbar(article) {
   const drawn = [...article.querySelectorAll(".chart")].flatMap((place) => report.figures[place.dataset.figure].results ?? []);
   const offered = Object.entries(report.quantities).filter(([, {y}]) => drawn.some((row) => row !== null && y[row] !== null));
   if (!offered.length) return;
-  const buttons = [["", {title: "default"}], ...offered].map(([key, {title}]) =>
-    element("button", {type: "button", "data-switch": key, "aria-pressed": String(!key), onclick: () => choose(article, key)}, title));
+  const buttons = ["", ...offered.map(([key]) => key)].map((key) =>
+    element("button", {type: "button", "data-switch": key, "aria-pressed": String(!key), onclick: () => choose(article, key)}, key || "default"));
   article.querySelector("h3").after(element("div", {class: "switches", role: "group", "aria-label": `What the figures of ${article.dataset.sweep} show`}, ...buttons));
 }
 
