@@ -21,10 +21,10 @@ NOTHING: Shared = frozenset()
 VERDICT_MEANINGS = {
     "valid": "Every check that could be made passed.",
     "suspect": "A check that casts doubt on the number failed. The number is used, and drawn hollow in the figures.",
-    "invalid": "A check failed that makes the figure wrong. It is kept in the table of repetitions, and used nowhere.",
+    "invalid": "A failed check shows that the figure is wrong. It stands in the table of repetitions only.",
     "missing": "Not measured, with the reason.",
     "left": "Not measured yet: the next run of snakemake measures it.",
-    "unneeded": "Not measured, because a ramp does not need it: nothing more was gained before it, or it is far below.",
+    "unneeded": "Not measured, as a ramp does not need it: earlier steps gained nothing, or it is far below the best.",
 }
 VERDICT_SYMBOLS = {"valid": "●", "suspect": "○", "invalid": "✕", "missing": "–", "left": "…", "unneeded": "·"}
 

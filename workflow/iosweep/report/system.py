@@ -489,7 +489,7 @@ def pinning_proven(campaign: Campaign) -> tuple[bool, str] | None:
     proven = {name: n for name in _CHECKS if (n := counts[name]["pass"])}
     if not proven:
         return None
-    text = f"ranks and workers were looked at: {', and '.join(_CHECKS[name][1] for name in proven)}"
+    text = f"the CPU masks of running ranks and workers were read: {', and '.join(_CHECKS[name][1] for name in proven)}"
     least = min(proven.values())
     open_ = max(counts[name]["not checked"] for name in proven)
     more = f"; {human_count(open_, 'row')} not checked" if open_ else ""
