@@ -20,9 +20,9 @@ from msgspec import structs
 import iosweep
 import scripted
 from iosweep.commands import cli, doctor, doctor_cluster
+from iosweep.commands.doctor import Line
 from iosweep.config import sweep_file
 from iosweep.errors import Refused, TargetError, TargetHangs, Unanswered
-from iosweep.findings import Line
 from iosweep.jobs.profile import Profile
 from iosweep.node.cpus import ReservedSource, resolve
 from iosweep.node.facts import NodeFacts

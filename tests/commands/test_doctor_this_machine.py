@@ -8,8 +8,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.commands import cli, doctor
+from iosweep.commands.doctor import Line
 from iosweep.errors import Obstacle, TargetHangs
-from iosweep.findings import Line
 from iosweep.programs import path as programs
 from iosweep.programs.path import Mpiexec, Program
 from iosweep.target.agent import Agent

@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 from iosweep import collector
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
-from iosweep.errors import Busy, ConfigError, ExitCode, Obstacle, Problem, Refused, Unusable
+from iosweep.errors import Busy, ConfigError, ExitCode, Problem, Refused, TargetError, TargetHangs, Unusable
 from iosweep.files import safe_paths
 from iosweep.jobs import profile, submission
 from iosweep.jobs.profile import Profile
@@ -146,10 +146,13 @@ class Dag:
         if not self.site.slurm and (problem := target_check.problem(self.config)):
             return problem
         left = {name: work.points for name, work in self.left.items()}
-        room = target_check.fits(self.plan, forecast.of(self.plan, left))
-        if room.outcome != "wrong":
-            return None
-        return self.config.documents[0].problem(("target", "directory"), str(Obstacle(room.seen, room.change)))
+        try:
+            target_check.check_space(self.plan, forecast.of(self.plan, left))
+        except Unusable as error:
+            return self.config.documents[0].problem(("target", "directory"), str(error))
+        except (Refused, TargetError, TargetHangs):  # it cannot be seen from here
+            pass
+        return None
 
     def notes(self) -> list[str]:
         """Lines of a dry run: criteria, the target, and results that the plan leaves out."""

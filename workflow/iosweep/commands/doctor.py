@@ -9,21 +9,27 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sys
 import tempfile
 import uuid
 from argparse import SUPPRESS, ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 import iosweep
 from iosweep.commands import campaigns
+from iosweep.commands.terminal import to_json
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
 from iosweep.errors import AllocationError, ConfigError, Conflict, Obstacle, Refused, TargetError, TargetHangs, Unusable
-from iosweep.findings import Line, ok, show, unchecked, warning, wrong
 from iosweep.hostlist import alike, hosts
 from iosweep.jobs import submission
 from iosweep.jobs.profile import Profile, read
@@ -45,14 +51,76 @@ from iosweep.run.launch import Commands, needs_mpiexec
 from iosweep.store.store import Store, name_taken
 from iosweep.target import identify, lock
 from iosweep.target.agent import Agent
-from iosweep.text import printable
+from iosweep.text import human_count, printable
 from iosweep.tools import Tool, tools
+from iosweep.units import human_size
 
 PROFILE = Path("profiles/slurm")
 #: Time limit in seconds for a tool to print its version, and MPI's launcher; and for an agent's answer, without a
 #: configuration that says it.
 VERSION_S, ANSWER_S = 60.0, 30.0
 _ON_ALL_NODES = "the checkout with its .venv, and the directory that snakemake runs in, must be the same on all nodes"
+
+
+# Lines of the answer
+
+Outcome = Literal["ok", "warning", "wrong", "not checked"]
+_STYLES = {"ok": "green", "warning": "yellow", "wrong": "bold red", "not checked": "bright_black"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A check and its outcome. `wrong`: the campaign cannot run; `warning`: it can, but may be slow, or measure
+    something else than intended. `change`: what to do; empty if nothing."""
+
+    check: str
+    outcome: Outcome
+    seen: str
+    change: str = ""
+
+
+def ok(check: str, seen: str) -> Line:
+    return Line(check, "ok", printable(seen))
+
+
+def warning(check: str, seen: str, change: str) -> Line:
+    return Line(check, "warning", printable(seen), printable(change))
+
+
+def wrong(check: str, seen: str, change: str) -> Line:
+    return Line(check, "wrong", printable(seen), printable(change))
+
+
+def unchecked(check: str, why: str, change: str = "") -> Line:
+    return Line(check, "not checked", printable(why), printable(change))
+
+
+def show(lines: Sequence[Line], as_json: bool) -> int:
+    """Print the lines, and the number of those that are not ok. Returns 1 if something is wrong, else 0."""
+    counts: Counter[str] = Counter(line.outcome for line in lines)
+    if as_json:
+        sys.stdout.write(to_json({"wrong": bool(counts["wrong"]), "lines": [asdict(line) for line in lines]}))
+        return int(bool(counts["wrong"]))
+    grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for line in lines:
+        seen = Text(line.seen)
+        if line.change:
+            seen.append(f"\n-> {line.change}", style="" if line.outcome == "ok" else _STYLES[line.outcome])
+        grid.add_row(Text(line.outcome, style=_STYLES[line.outcome]), line.check, seen)
+    console = Console(highlight=False)
+    with console.capture() as captured:
+        console.print(grid)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    many = {"wrong": "wrong", "warning": "warnings", "not checked": "not checked"}
+    parts = [human_count(counts[name], name, plural) for name, plural in many.items() if counts[name]]
+    print(f"\n{', '.join(parts) or 'all is well'}")
+    return int(bool(counts["wrong"]))
+
+
+# The command
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -154,8 +222,13 @@ def judge_tools(found: Mapping[str, Program | Obstacle], launcher: Mpiexec | Obs
 
 def _space(made: Plan) -> Line:
     """Whether the whole campaign fits the target, as far as it is seen from here."""
-    room = target_check.fits(made, forecast.of(made))
-    return room if room.outcome == "not checked" else replace(room, seen=f"the campaign {room.seen}")
+    try:
+        free_bytes = target_check.check_space(made, forecast.of(made))
+    except Unusable as error:
+        return wrong("space", f"the campaign {error.obstacle.what}", error.obstacle.remedy)
+    except (Refused, TargetError, TargetHangs) as error:
+        return unchecked("space", str(error))
+    return ok("space", f"the campaign fits ({human_size(free_bytes)} free)")
 
 
 # This machine

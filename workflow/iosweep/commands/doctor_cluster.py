@@ -23,10 +23,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from iosweep.commands import doctor
+from iosweep.commands.doctor import Line, ok, show, unchecked, warning, wrong
 from iosweep.commands.terminal import working
 from iosweep.errors import Unanswered, Unusable
 from iosweep.files import safe_paths
-from iosweep.findings import Line, ok, show, unchecked, warning, wrong
 from iosweep.hostlist import hosts
 from iosweep.jobs import pending, submission
 from iosweep.jobs.profile import Profile, read

@@ -15,10 +15,10 @@ from rich.table import Table
 
 from iosweep import collector
 from iosweep.commands import campaigns
-from iosweep.commands.terminal import Printer, prose, table
+from iosweep.commands.terminal import Printer, facts, prose, table
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
-from iosweep.errors import ConfigError, Obstacle, Problem, Unusable
+from iosweep.errors import ConfigError, Problem, Refused, TargetError, TargetHangs, Unusable
 from iosweep.jobs import profile, submission
 from iosweep.jobs.profile import Profile
 from iosweep.node import pinning
@@ -164,12 +164,14 @@ def _print_table(config: Config, made: Plan, where: Where, ask_target: bool) -> 
         prose(note)
     if not ask_target:
         return True
-    room = target_check.fits(made, cost)
-    if room.outcome == "wrong":
-        prose(str(Obstacle(room.seen, room.change)), sys.stderr)
-    else:
-        prose(f"space on the target: {room.seen if room.outcome == 'ok' else f'not checked ({room.seen})'}")
-    return room.outcome != "wrong"
+    try:
+        prose(f"space on the target: fits ({human_size(target_check.check_space(made, cost))} free)")
+    except Unusable as error:
+        prose(str(error), sys.stderr)
+        return False
+    except (Refused, TargetError, TargetHangs) as error:
+        prose(f"space on the target: not checked ({error})")
+    return True
 
 
 def _sweeps(made: Plan) -> Table:
@@ -199,7 +201,7 @@ def _allocations(made: Plan, where: Where) -> Iterator[str]:
 def _cost(made: Plan, cost: forecast.Forecast) -> Table:
     adaptive = any(p.repetitions.half_width is not None and p.repetitions.max > p.repetitions.min for p in made.points)
     more = " (more until intervals are narrow enough)" if adaptive else ""
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = facts()
     table.add_row("points", f"{cost.points:,}")
     table.add_row("repetitions", f"{cost.repetitions:,}{more}")
     table.add_row("allocations", f"{cost.allocations}")

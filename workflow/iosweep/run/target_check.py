@@ -20,9 +20,9 @@ from iosweep.errors import (
     Refused,
     TargetError,
     TargetHangs,
+    Unusable,
     cause_of_number,
 )
-from iosweep.findings import Line, ok, unchecked, wrong
 from iosweep.hostlist import alike
 from iosweep.hostlist import hosts as named
 from iosweep.node import procfs
@@ -35,7 +35,6 @@ from iosweep.target import identify, space, trees
 from iosweep.target.agent import Agent
 from iosweep.target.directory import Place
 from iosweep.target.identify import FileSystem
-from iosweep.units import human_size
 
 #: Time limit for the target to answer here, or target.deadline if that is shorter.
 DEADLINE_S = 5.0
@@ -87,26 +86,23 @@ def lock_problem(agent: Agent, directory: str, lock: str | None) -> str | None:
     return f"{lock} {_ON_TARGET}" if identify.same_now(there, here) else None
 
 
-def fits(made: Plan, cost: Forecast) -> Line:
-    """Whether a plan fits the target's space, quota and layout."""
-    check = "space"
+def check_space(made: Plan, cost: Forecast) -> int:
+    """Free bytes of the target. Raises Unusable if the plan does not fit its space, quota or layout; Refused,
+    TargetError and TargetHangs if that is not known here."""
     target = made.target.directory
-    try:
-        with Agent(DEADLINE_S) as agent:
-            directory = campaign_directory.directory_of(target, made.campaign)
-            room, found = agent.call_all((space.read_room, (target,)), (campaign_directory.read_owner, (directory,)))
-            present = agent.call(trees.measure_usage, Place(directory, str(found.get("uuid"))))["bytes"] if found else 0
-    except (Refused, TargetError, TargetHangs) as error:
-        return unchecked(check, str(error))
+    with Agent(DEADLINE_S) as agent:
+        directory = campaign_directory.directory_of(target, made.campaign)
+        room, found = agent.call_all((space.read_room, (target,)), (campaign_directory.read_owner, (directory,)))
+        present = agent.call(trees.measure_usage, Place(directory, str(found.get("uuid"))))["bytes"] if found else 0
     if not (room["file_system"]["writable"] or found):  # measured elsewhere: target_check would have refused it
-        return unchecked(check, f"user {procfs.user_name(os.getuid())} cannot write to {target} here")
+        raise Refused(f"user {procfs.user_name(os.getuid())} cannot write to {target} here")
     obstacle = space.too_much(room["space"], present, cost.peak_bytes, cost.inodes, asdict(made.limits))
     obstacle = obstacle or space.over_quota(room["quotas"], max(0, cost.peak_bytes - present), cost.inodes)
     if made.target.layout:
         obstacle = campaign_directory.unsettable(room["file_system"]["fstype"]) or obstacle
     if obstacle:
-        return wrong(check, f"does not fit {target}: {obstacle.what}", obstacle.remedy)
-    return ok(check, f"fits ({human_size(room['space']['free_bytes'])} free)")
+        raise Unusable(f"does not fit {target}: {obstacle.what}", obstacle.remedy)
+    return int(room["space"]["free_bytes"])
 
 
 # Before anything is prepared
