@@ -11,11 +11,10 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
-from typing import Annotated
 
 import msgspec
 
@@ -284,7 +283,7 @@ class _Progress(msgspec.Struct):
 
     host: str
     at_s: list[float]
-    moved_bytes: dict[Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,9}\Z")], list[int]]
+    moved_bytes: dict[str, list[int]]
 
 
 class Progress:
@@ -325,15 +324,7 @@ class Progress:
         return msgspec.json.encode(_Progress(self._host, times, moved)) + b"\n"
 
 
-def _lines(stream: bytes) -> Iterator[_Progress]:
-    """The nodes of a stream, without what cannot be read."""
-    for line in stream.splitlines():
-        try:
-            looks = msgspec.json.decode(line, type=_Progress)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            continue
-        if all(len(counts) == len(looks.at_s) for counts in looks.moved_bytes.values()):
-            yield looks
+_decoder = msgspec.json.Decoder(_Progress)
 
 
 def rates(stream: bytes) -> dict[str, dict[int, float]]:
@@ -341,7 +332,8 @@ def rates(stream: bytes) -> dict[str, dict[int, float]]:
 
     Pure. The first and the last interval in which they moved are left out, because the phase began and ended there.
     """
-    return {looks.host: ranks for looks in _lines(stream) if (ranks := _rank_rates(looks.at_s, looks.moved_bytes))}
+    nodes = map(_decoder.decode, stream.splitlines())
+    return {node.host: ranks for node in nodes if (ranks := _rank_rates(node.at_s, node.moved_bytes))}
 
 
 def _rank_rates(at_s: Sequence[float], moved_bytes: Mapping[str, Sequence[int]]) -> dict[int, float]:
