@@ -26,7 +26,7 @@ def test_jobs_of_many_nodes_may_ask_for_something_else() -> None:
 WRONG: list[dict[str, object]] = [
     *({"runtime": bad} for bad in ("soon", 0, "01:00:00", "1-00:30:00")),
     *({"launcher": bad} for bad in (None, "mpirum", "srum", "srun-pmi")),
-    *({name: "x"} for name in ("partition", "licence", "xyzzy", "slurm_reservation", "nodes", "time")),
+    *({name: "x"} for name in ("partition", "licence", "xyzzy", "slurm_reservation", "slurm_cluster", "nodes", "time")),
     *({name: "x"} for name in ("slurm_extra", "slurm_qos", "exlude", "queue", "from_0_nodes")),
     *({"from_2_nodes": bad} for bad in ("large", "qos", "partition=large", "runtime=1:00:00", "launcher=srun")),
     {"mem_mb": "64G"}, {"scheduler": None}, {"comment": "a|b"}, {"comment": "project=a JobState=b"},

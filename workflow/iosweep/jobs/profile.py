@@ -52,6 +52,8 @@ _FROM = re.compile(r"from_([1-9]\d*)_nodes")
 _SAME_FOR_ALL = ("launcher", "tools", "scheduler")
 _NEEDED = ("launcher", "scheduler")
 _OURS = ("nodes", "tasks", "tasks_per_node", "mpi", "slurm_extra")
+#: Names of another cluster's option.
+_CLUSTER = ("slurm_cluster", "cluster", "clusters")
 #: What people write, where the nearest name is another one.
 _MEANT = {
     **dict.fromkeys(("time", "walltime", "time_limit"), "runtime"),
@@ -176,6 +178,8 @@ def _wrong(name: str, value: object, slurm: bool) -> Obstacle | None:
     """What is wrong with a default resource, and what would be right; None if nothing is."""
     if name in _OURS:
         return Obstacle("the workflow sets it itself", "leave it out")
+    if name in _CLUSTER:
+        return Obstacle("the state of a job there is not asked for", "leave it out, and export SLURM_CLUSTERS=NAME")
     if name not in _KNOWN:  # Snakemake ignores these without a message
         plain = name.replace("-", "_").removeprefix("slurm_").removeprefix("iosweep_")
         meant = next((one for one in (_MEANT.get(name), plain, f"slurm_{plain}") if one in _KNOWN), None)
