@@ -31,7 +31,7 @@ from iosweep.node.process import Completed
 from iosweep.node.ranks import Looks, Wanted
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Plan
-from iosweep.programs.path import Program
+from iosweep.programs.programs import Program
 from iosweep.run.launch import Commands
 from iosweep.target import identify
 from iosweep.target.agent import Agent

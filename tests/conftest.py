@@ -26,7 +26,7 @@ from hypothesis import HealthCheck, settings
 import slurm as clusters
 from held_job import Held
 from iosweep.node import fs_types
-from iosweep.programs import path as programs
+from iosweep.programs import programs
 from iosweep.target import identify
 from slurm_campaign import NODES as STORY_NODES
 from slurm_campaign import Stories, is_story

@@ -10,8 +10,8 @@ from syrupy.assertion import SnapshotAssertion
 from iosweep.commands import cli, doctor
 from iosweep.commands.doctor import Line
 from iosweep.errors import Obstacle, TargetHangs
-from iosweep.programs import path as programs
-from iosweep.programs.path import Mpiexec, Program
+from iosweep.programs import programs
+from iosweep.programs.programs import Mpiexec, Program
 from iosweep.target.agent import Agent
 from machine import InProcess
 

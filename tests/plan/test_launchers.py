@@ -19,7 +19,7 @@ from iosweep.node.cpus import parse
 from iosweep.node.pinning import Binding
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, subset
 from iosweep.plan.model import seed_of
-from iosweep.programs.path import Mpiexec, mpiexec
+from iosweep.programs.programs import Mpiexec, mpiexec
 from iosweep.run.repetition import places, tool_commands
 from iosweep.tools import tools
 

@@ -10,7 +10,7 @@ import pytest
 import results_factory as factory
 from iosweep.analysis import findings
 from iosweep.analysis.summary import PointSummary
-from iosweep.programs import builds as documents
+from iosweep.programs.programs import build_key
 from iosweep.report import answer, figures, results_table, system, tables
 from iosweep.report.system import Cpus, NodeCheck, Nodes, Picture
 from iosweep.tables.reader import Campaign
@@ -279,7 +279,7 @@ class TestBuilds:
         )
         assert findings.several_builds(results) == []
         section = tables.builds(campaign, results)
-        assert [set(row.documents) for row in section] == [{documents.key(factory.SPACK), documents.key(other)}]
+        assert [set(row.documents) for row in section] == [{build_key(factory.SPACK), build_key(other)}]
         # the binary is the same where the system's MPI was updated below it; fio has none
         other = self.changed(factory.PATH, mpi={"version": "4.1.0"})
         _, results = factory.measured(IOR, FIO, build=lambda row: other if row["repetition"] == 2 else factory.PATH)

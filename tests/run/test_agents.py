@@ -14,7 +14,7 @@ import local_srun
 from held_job import Held
 from iosweep.errors import ExitCode, Refused, TargetError, TargetHangs
 from iosweep.node import process
-from iosweep.programs.path import hash_of
+from iosweep.programs.programs import hash_of
 from iosweep.run import agents
 from iosweep.run import agents as node_agent
 from iosweep.run.agents import RemoteAgents

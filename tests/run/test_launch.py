@@ -16,7 +16,7 @@ from iosweep.node.load import Load, MachineCounters, NodeLoad
 from iosweep.node.monitor import Watched
 from iosweep.node.process import Completed
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS
-from iosweep.programs.path import Program
+from iosweep.programs.programs import Program
 from iosweep.run import agents
 from iosweep.run.agents import Clock, Ran, RemoteAgents
 from iosweep.run.launch import Commands, remove_scratch, together
@@ -254,7 +254,7 @@ import types
 from pathlib import Path
 from iosweep.node import process
 from iosweep.plan.launchers import SLURM_LAUNCHERS
-from iosweep.programs.path import Program
+from iosweep.programs.programs import Program
 from iosweep.run.launch import Commands
 from iosweep.run.agents import RemoteAgents
 from iosweep.slurm import query

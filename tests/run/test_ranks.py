@@ -13,7 +13,7 @@ from iosweep.commands.plan import commands
 from iosweep.errors import Obstacle
 from iosweep.judge import remaining
 from iosweep.plan.launchers import LAUNCHERS
-from iosweep.programs.path import Mpiexec, mpiexec
+from iosweep.programs.programs import Mpiexec, mpiexec
 from iosweep.store.record import Needs
 from iosweep.target.agent import Agent
 from machine import HYDRA, Scripted

@@ -21,7 +21,7 @@ from iosweep.files import documents
 from iosweep.files.documents import Damaged
 from iosweep.jobs.profile import Profile
 from iosweep.judge import remaining
-from iosweep.programs import builds
+from iosweep.programs import programs
 from iosweep.store.record import Missing, Needs, Refusal
 from iosweep.store.store import Store
 from iosweep.tables.make import make_tables
@@ -58,7 +58,7 @@ class Stored:
         store.set_missing(made.plan.points[2].id, Missing(Needs(tool="fio"), "fio is not on PATH"))
         store.set_refusal("9-nodes", Refusal("no nodes"))
         store.put("sets", "sets.a", {"wall_s": 1.0, "files": 2, "file_size_bytes": 4096, "hosts": ["h"]})
-        self.build = builds.key(BUILD)
+        self.build = programs.build_key(BUILD)
         store.put("builds", self.build, BUILD)
         for name, content in BESIDE.items():
             store.keep(f"builds/{self.build}.{name}", content)

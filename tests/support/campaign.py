@@ -26,7 +26,7 @@ from iosweep.errors import ConfigError, Problem
 from iosweep.jobs.profile import Profile
 from iosweep.plan.expand import make_plan
 from iosweep.plan.model import Plan, Point
-from iosweep.programs import path as programs
+from iosweep.programs import programs
 from iosweep.store.record import Record
 from iosweep.store.store import Store
 from iosweep.tables.make import make_tables

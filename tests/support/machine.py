@@ -32,9 +32,8 @@ from iosweep.node.cpus import listed
 from iosweep.node.load import MachineCounters, NodeLoad, Surroundings
 from iosweep.node.monitor import Watched
 from iosweep.node.ranks import Looks, Processes, Wanted
-from iosweep.programs import builds
-from iosweep.programs import path as programs
-from iosweep.programs.path import Mpiexec
+from iosweep.programs import programs
+from iosweep.programs.programs import Mpiexec
 from iosweep.run import agents as node_agent
 from iosweep.run import allocation, budget, campaign_directory, launch, repetition
 from iosweep.slurm import query
@@ -326,10 +325,10 @@ class Scripted(Allocation):
                 patch.setattr(process, "adopt_orphans", lambda: None)
                 for module in (programs, launch):
                     patch.setattr(module, "mpiexec", lambda *_: machine.mpiexec)
-                patch.setattr(builds, "output", lambda *_: "")  # no package manager knows the scripted tools
-                patch.setattr(builds, "libraries", lambda *_: "")
+                patch.setattr(programs, "output", lambda *_: "")  # no package manager knows the scripted tools
+                patch.setattr(programs, "libraries", lambda *_: "")
                 patch.setattr(node_agent, "absent", lambda path: [])  # they have no libraries
-                patch.setattr(builds, "libraries", lambda path: "")
+                patch.setattr(programs, "libraries", lambda path: "")
                 yield
         finally:
             sys.stderr = stderr

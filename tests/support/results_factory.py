@@ -23,7 +23,7 @@ from iosweep.config.sweeps import Repetitions
 from iosweep.details import FACTOR, bin_of
 from iosweep.files.documents import dump
 from iosweep.plan.model import SweepFacts
-from iosweep.programs import builds
+from iosweep.programs import programs
 from iosweep.tables import columns, reader
 from iosweep.tables.reader import CampaignForm
 
@@ -205,7 +205,7 @@ def _make(
                 rows[point] = [row for one_row in built if (row := _spoilt(one_row, spoil))]
         described.append(_describe(one, points, repetitions))
     flat = [row | {"campaign": campaign} for of_point in rows.values() for row in of_point]
-    documents = {builds.key(own): own for row in flat if row["build"] for own in [build(row)]}
+    documents = {programs.build_key(own): own for row in flat if row["build"] for own in [build(row)]}
     keys = {node["host"]: node["node"] for node in nodes}
     about = {
         "campaign": campaign,
@@ -447,7 +447,7 @@ def _provenance(row: Row) -> Row:
 
 def _built(row: Row, document: Mapping[str, Any]) -> Row:
     program = document["tools"].get(row["tool"], PATH["tools"]["fio"])
-    return {"build": builds.key(document), "tool_version": program["version"], "tool_sha256": program["sha256"]}
+    return {"build": programs.build_key(document), "tool_version": program["version"], "tool_sha256": program["sha256"]}
 
 
 def _number(row: Row) -> int:

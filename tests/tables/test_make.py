@@ -14,7 +14,7 @@ import pytest
 from campaign import FOUR_AND_EIGHT, Made, document, make
 from iosweep.files import documents
 from iosweep.judge.findings import REASONS
-from iosweep.programs import builds
+from iosweep.programs import programs
 from iosweep.store.record import Missing, Needs, Refusal
 from iosweep.tables import columns, reader, writer
 from iosweep.tables import make as maker
@@ -261,10 +261,10 @@ BUILD: dict[str, Any] = {
 
 def test_rows_say_which_build_they_are_of_and_a_changed_document_tells_nothing(campaign: Made) -> None:
     """Its name is the hash of its content."""
-    key = builds.key(BUILD)
+    key = programs.build_key(BUILD)
     file = campaign.results / "builds" / f"{key}.json"
     campaign.store.put("builds", key, BUILD)
-    campaign.store.put("builds", builds.key({"tools": {}}), {"tools": {}})  # of nothing that was measured
+    campaign.store.put("builds", programs.build_key({"tools": {}}), {"tools": {}})  # of nothing that was measured
     for number in (1, 2):
         campaign.measured(0, number, record={"build": key})
     assert [row["build"] for row in campaign.table()] == [key, key, None]  # the last one is missing

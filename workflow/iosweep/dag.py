@@ -40,7 +40,7 @@ from iosweep.plan.headline_groups import criteria_lines
 from iosweep.plan.launchers import Launcher, launchers
 from iosweep.plan.model import Plan
 from iosweep.programs import spack
-from iosweep.programs.path import candidates, sha256
+from iosweep.programs.programs import candidates, sha256
 from iosweep.programs.spack import Built, Environment
 from iosweep.store.store import RUN_LOCK, Store, manifest_path, name_taken, write_manifest
 from iosweep.tables import reader

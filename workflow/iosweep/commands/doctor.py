@@ -40,9 +40,8 @@ from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.plan.model import Plan
-from iosweep.programs import path as programs
-from iosweep.programs import spack
-from iosweep.programs.path import Mpiexec, Program, mpiexec
+from iosweep.programs import programs, spack
+from iosweep.programs.programs import Mpiexec, Program, mpiexec
 from iosweep.run import agents as node_agent
 from iosweep.run import allocation, target_check
 from iosweep.run import nodes as run_nodes

@@ -28,7 +28,7 @@ from iosweep.plan.headline_groups import criteria_lines
 from iosweep.plan.launchers import Launcher, launchers
 from iosweep.plan.model import Plan, Point
 from iosweep.programs import spack
-from iosweep.programs.path import sha256
+from iosweep.programs.programs import sha256
 from iosweep.run import target_check
 from iosweep.run.repetition import tool_commands
 from iosweep.store.store import Store, name_taken

@@ -13,8 +13,8 @@ from iosweep.config import sweep_file
 from iosweep.errors import BuildError, ExitCode, Refused, Unusable
 from iosweep.node.process import Stopped, adopt_orphans, stoppable
 from iosweep.plan.expand import make_plan
-from iosweep.programs import builds, spack
-from iosweep.programs.path import Mpiexec, Program, find, mpiexec
+from iosweep.programs import programs, spack
+from iosweep.programs.programs import Mpiexec, Program, find, mpiexec
 from iosweep.store.record import Refusal
 from iosweep.store.store import Store
 from iosweep.target.agent import Agent
@@ -46,7 +46,7 @@ def show(arguments: Namespace) -> int:
             found = {name: find(tool, agent.run) for name, tool in tools().items()}
         for name, one in (found | {"mpiexec": mpiexec()}).items():
             if isinstance(one, Program | Mpiexec):
-                _print(name, one.version, one.path, builds.package_of(one.path) or "of no package")
+                _print(name, one.version, one.path, programs.package_of(one.path) or "of no package")
             else:
                 _print(name, "", "", str(one))
         return 0 if any(isinstance(one, Program) for one in found.values()) else 1

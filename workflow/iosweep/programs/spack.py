@@ -29,9 +29,7 @@ from iosweep.errors import BuildError, ConfigError, Obstacle, Problem, Unusable
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, Document, Part
 from iosweep.node import process
-from iosweep.programs import builds
-from iosweep.programs.builds import BuiltMpi, BuiltProgram
-from iosweep.programs.path import Program, find, mpiexec
+from iosweep.programs.programs import BuiltMpi, BuiltProgram, Program, describe, find, mpiexec
 from iosweep.target.agent import Agent
 from iosweep.text import printable
 from iosweep.tools import tools
@@ -296,7 +294,7 @@ class _Session:
         starter = mpiexec(search)
         return {
             "provider": "spack",
-            **builds.described(
+            **describe(
                 programs,
                 None if isinstance(starter, Obstacle) else starter,
                 lambda file: next((p.spec for p in explicit if Path(file).is_relative_to(p.prefix)), None),

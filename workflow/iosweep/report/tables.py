@@ -18,7 +18,7 @@ from iosweep.analysis.summary import (
 from iosweep.config.sweeps import Repetitions
 from iosweep.judge.findings import ROOTS
 from iosweep.plan.model import SweepFacts
-from iosweep.programs.builds import BuildDocument, BuiltProgram
+from iosweep.programs.programs import BuildDocument, BuiltProgram
 from iosweep.tables.reader import PRECISE, Campaign, CheckRow, Row, Value
 from iosweep.tools.axes import NODES
 from iosweep.tools.mdtest.command import OPTIONS, ROWS

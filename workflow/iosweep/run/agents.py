@@ -45,7 +45,7 @@ from iosweep.node.load import Job
 from iosweep.node.monitor import Watch, Watched
 from iosweep.node.process import MOST_BYTES
 from iosweep.node.ranks import Wanted
-from iosweep.programs.path import absent, hash_of
+from iosweep.programs.programs import absent, hash_of
 from iosweep.slurm import messages, query
 from iosweep.target import directory, identify, lock, protocol
 from iosweep.target.protocol import Answer

@@ -33,7 +33,7 @@ from iosweep.node.facts import node_key
 from iosweep.node.process import stoppable
 from iosweep.plan import forecast
 from iosweep.programs import spack
-from iosweep.programs.path import candidates
+from iosweep.programs.programs import candidates
 from iosweep.programs.spack import Built
 from iosweep.run import nodes, target_check
 from iosweep.run.agents import RemoteAgents

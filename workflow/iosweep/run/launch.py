@@ -22,7 +22,7 @@ from iosweep.node.pinning import Binding, Pinning
 from iosweep.node.process import Completed
 from iosweep.node.ranks import Wanted
 from iosweep.plan.launchers import OPEN_MPI, SLURM_LAUNCHERS, Launcher
-from iosweep.programs.path import Mpiexec, Program, mpi, mpiexec
+from iosweep.programs.programs import Mpiexec, Program, mpi, mpiexec
 from iosweep.run import agents
 from iosweep.run.agents import RemoteAgents, Watching, lost
 from iosweep.slurm import query

@@ -15,8 +15,8 @@ from iosweep.judge import remaining
 from iosweep.node import pinning, process
 from iosweep.node.facts import NodeFacts, collect
 from iosweep.plan.model import Point
-from iosweep.programs import builds
-from iosweep.programs.path import Mpiexec, Program, candidates, find, hash_of, sha256
+from iosweep.programs import programs
+from iosweep.programs.programs import Mpiexec, Program, candidates, find, hash_of, sha256
 from iosweep.run import agents, target_check
 from iosweep.run.agents import RemoteAgents
 from iosweep.run.launch import Commands, needs_mpiexec
@@ -93,8 +93,8 @@ def check_launcher(setup: Setup, commands: Commands, used: Iterable[str]) -> Non
 def keep_build(setup: Setup, binaries: Binaries) -> str:
     """Store the builds of the programs; returns the key of their document."""
     built = setup.built
-    document = built.document if built else builds.of_path(binaries.programs, binaries.mpiexec)
-    key = builds.key(document)
+    document = built.document if built else programs.path_build(binaries.programs, binaries.mpiexec)
+    key = programs.build_key(document)
     setup.store.put("builds", key, document)
     if built:
         for name in BESIDE_BUILD:

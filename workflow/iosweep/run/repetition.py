@@ -18,7 +18,7 @@ from iosweep.node.process import Completed
 from iosweep.plan.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes, step_cost
 from iosweep.plan.launchers import subset
 from iosweep.plan.model import Plan, Point, file_set, seed_of
-from iosweep.programs import path as programs
+from iosweep.programs import programs
 from iosweep.run.budget import Spent
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
@@ -64,7 +64,7 @@ class Context:
     target: Target
     exclusive: Exclusive
     pinning: pinning.Pinning
-    build: str  # key of the build document of the programs (builds.py)
+    build: str  # key of the build document of the programs
     spent: Spent
     session: str  # names this run of the allocation
 

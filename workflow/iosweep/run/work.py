@@ -14,7 +14,7 @@ from iosweep.judge import remaining
 from iosweep.plan.forecast import Cost, repetition_cost
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
-from iosweep.programs.path import Program
+from iosweep.programs.programs import Program
 from iosweep.programs.spack import Built
 from iosweep.run.agents import RemoteAgents
 from iosweep.slurm import query

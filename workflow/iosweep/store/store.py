@@ -28,7 +28,7 @@ from iosweep.errors import Refused
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Damaged, Document
 from iosweep.plan.model import Allocation, Plan
-from iosweep.programs.builds import BuildDocument
+from iosweep.programs.programs import BuildDocument
 from iosweep.store import ingested
 from iosweep.store.record import (
     FILES,

@@ -37,7 +37,7 @@ from iosweep.judge.remaining import Wanted, measures, still_wanted, wanted
 from iosweep.node.cpus import listed, parse
 from iosweep.node.facts import NodeFacts
 from iosweep.plan.model import Allocation, Plan, Point
-from iosweep.programs import builds
+from iosweep.programs import programs
 from iosweep.store.record import DataSet, Judged, Missing, Refusal, Repetition, Row
 from iosweep.store.store import RECORD_FILE, Store, unpack
 from iosweep.tables.columns import NOT_YET
@@ -497,10 +497,10 @@ def _builds(store: Store, rows: Mapping[str, int]) -> dict[str, object]:
     """
     known: dict[str, object] = {}
     for name, document in store.builds().items():
-        if builds.key(document) != name:
+        if programs.build_key(document) != name:
             store.damaged[str(store.path / "builds" / f"{name}.json")] = "its name is not the hash of its content"
         elif name in rows:
-            known[name] = replace(msgspec.convert(document, builds.BuildDocument), results=rows[name])
+            known[name] = replace(msgspec.convert(document, programs.BuildDocument), results=rows[name])
     return known
 
 

@@ -23,7 +23,7 @@ from iosweep.judge import agreement
 from iosweep.node.facts import NodeFacts
 from iosweep.node.pinning import CpuSettings
 from iosweep.plan.model import ConfigurationFile, SweepFacts
-from iosweep.programs.builds import BuildDocument
+from iosweep.programs.programs import BuildDocument
 from iosweep.store.ingested import IngestedFacts
 from iosweep.tables.columns import TABLES, Column, arrow_schema, result_columns
 from iosweep.tools import parameters, tools
