@@ -73,7 +73,7 @@ def test_a_directory_becomes_a_campaign(outputs: Path, capsys: Capture, snapshot
     known = {file.path: file.sha256 for file in document.files}
     text = (results / "results.csv").read_text()
     assert all(path in text and digest in text for path, digest in known.items())
-    kept = {file.path: data for file, data in ingested.raw(results, document.files)}
+    kept = {file.path: data for file, data in ingested.read_files(results, document.files)}
     assert kept[str(outputs / IOR.name)] == IOR.read_bytes()
 
 
@@ -177,7 +177,7 @@ def test_what_a_killed_ingest_left_blocks_nobody(outputs: Path) -> None:
     Store(Path("results/seen")).mark()
     Path("results/seen", ingested.RAW).write_bytes(b"of one that was killed before it wrote its document")
     assert ingest(outputs, "--as", "seen") == 0
-    assert ingested.damage(Path("results/seen")) == []
+    assert ingested.find_damage(Path("results/seen")) == []
 
 
 def test_a_campaign_that_another_process_makes_is_refused(outputs: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from iosweep.judge.nodes import slowest_share, workers
+from iosweep.judge.nodes import slowest_share
 from iosweep.tools import Evidence, Parsed, Step, tools
 from iosweep.tools.fio import nodes, series
 
@@ -92,7 +92,7 @@ def test_each_worker_has_its_rate_while_fio_logged_and_a_slow_one_is_seen() -> N
     found = with_rates(logs(STEADY, STEADY[:4]), 2.4)
     whole, *each = found.series
     assert [round(sum(one.values) / MIB) for one in (whole, *each)] == [24, 20, 4]
-    rates = workers(found.node_rates)
+    rates = [one for one in found.node_rates if one.worker is not None]
     assert [(one.worker, one.bandwidth_bytes_per_s) for one in rates] == [
         (0, pytest.approx(MIB)), (1, pytest.approx(0.2 * MIB)),
     ]  # fmt: skip

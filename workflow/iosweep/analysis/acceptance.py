@@ -313,14 +313,14 @@ def _compared(criterion: Criterion, sides: Sequence[_Side], limit: float) -> Dec
     value, found, alike = high.value, high.interval, high.alike
     if low is not high:
         value = high.value / low.value
-        found = statistics.between(high.interval, low.interval)
+        found = statistics.ratio_interval(high.interval, low.interval)
         alike += low.alike - 1
-    wide = statistics.of_best(found, alike) if alike > 1 else found
+    wide = statistics.widen_for_best(found, alike) if alike > 1 else found
     outcome, clause = _by_interval(criterion, wide, limit)
     doubt = _doubt(sides, outcome == "undecided" or _overturned(criterion, outcome))
     reason, needed, notes = Reason(clause), None, []
     if outcome == "undecided":
-        needed = None if _at(found, limit) else statistics.enough(found, limit, alike)
+        needed = None if _at(found, limit) else statistics.repetitions_to_exclude(limit, found, alike)
         weakest = max(sides, key=lambda side: side.interval.half_width_share)
         more = _more(weakest.best, found, needed, limit)
         reason = (doubt or Reason(more)).after(f"{clause}; ")

@@ -166,11 +166,11 @@ class Rivals:
         if not all(result.host_sets < 2 or result.in_turn for result in (one, to)):
             return None
         a, b = self._interval(one.point), self._interval(to.point)
-        return None if a is None or b is None else statistics.between(a, b)
+        return None if a is None or b is None else statistics.ratio_interval(a, b)
 
     def _interval(self, point: str) -> Interval | None:
         if point not in self._intervals:  # a point is compared with many others
-            self._intervals[point] = statistics.of_mean(self.candidates[point].values, self.noise)
+            self._intervals[point] = statistics.mean_interval(self.candidates[point].values, self.noise)
         return self._intervals[point]
 
 

@@ -76,7 +76,7 @@ def _is_folder(path: Path) -> bool:
 
 def refuse_ingested(results: Path, why: str) -> None:
     """Raises CommandError where others measured a campaign. `why`: what it lacks for the command."""
-    if ingested.there(results):
+    if ingested.exists(results):
         raise CommandError(f"{results} was ingested from outputs of others: {why}")
 
 
@@ -131,8 +131,8 @@ def plan_of(results: Path) -> Plan:
 
 def no_plan(results: Path) -> str | None:
     """Why tables cannot be made again, as a sentence; None where they can."""
-    if ingested.there(results):
-        return "; ".join(ingested.damage(results)) or None
+    if ingested.exists(results):
+        return "; ".join(ingested.find_damage(results)) or None
     try:
         plan_of(results)
     except CommandError as error:

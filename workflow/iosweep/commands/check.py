@@ -95,8 +95,8 @@ def read_outcome(results: Path) -> Outcome:
     store, tables, plan, digest = Store(results), None, None, None
     with contextlib.suppress(FileNotFoundError, documents.Damaged):
         tables = reader.read_about(results)
-    if ingested.there(results):
-        lost = ingested.damage(results)
+    if ingested.exists(results):
+        lost = ingested.find_damage(results)
         with contextlib.suppress(FileNotFoundError, documents.Damaged):
             digest = ingested.load(results)[1]
     else:

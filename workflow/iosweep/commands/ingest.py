@@ -106,7 +106,7 @@ def _taken(results: Path, replace: bool) -> str | None:
     """Why a name cannot be used, or None."""
     if any(os.path.lexists(results / name) for name in ("points", "plans")):
         return f"{results} has results that were measured: choose another name"
-    if ingested.there(results):
+    if ingested.exists(results):
         if replace:
             return None
         return f"{results} was ingested before; --replace replaces it, or choose another name"

@@ -33,7 +33,7 @@ def run(arguments: Namespace) -> int:
     if arguments.page or arguments.figures:
         (make_page if arguments.page else make_figures)(results)
         return 0
-    if ingested.there(results):
+    if ingested.exists(results):
         make_tables_again(results)
     elif lost := campaigns.no_plan(results):
         raise CommandError(lost)

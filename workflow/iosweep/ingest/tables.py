@@ -298,7 +298,7 @@ def _value(option: Option, value: object) -> bool | int | str | None:
 def make_again(results: Path) -> IngestedFacts:
     """Read all files again, and make the tables of what they hold. Raises FileNotFoundError, Damaged."""
     document, digest = ingested.load(results)
-    read = [_content(outputs.File(file.path, data)) for file, data in ingested.raw(results, document.files)]
+    read = [_content(outputs.File(file.path, data)) for file, data in ingested.read_files(results, document.files)]
     return make(results, document, digest, [one for one in read if isinstance(one, Content)])
 
 

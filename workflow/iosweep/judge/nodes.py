@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
+from typing import TypeVar
 
 from iosweep.details import NodeRate, Series
 from iosweep.node import ranks
 from iosweep.tools import Parsed
+
+Line = TypeVar("Line", Series, NodeRate)
 
 # Rates over time
 
@@ -20,30 +23,31 @@ MOST_VALUES, MOST_LINES, MOST_WORKERS = 300, 8, 64
 
 def stored(series: Sequence[Series]) -> tuple[tuple[str, int | None, str, float, float, tuple[float | None, ...]], ...]:
     """The series that a row keeps: host, worker, quantity, begin_s, interval_s, values (with 6 digits)."""
-    chosen = _workers({(one.host, one.worker): _mean(one) for one in series}, MOST_LINES)
-    kept = (coarser(one) for one in series if one.worker is None or (one.host, one.worker) in chosen)
+    kept = map(coarser, _kept(series, _mean, MOST_LINES))
     return tuple((s.host, s.worker, s.name, s.begin_s, s.interval_s, tuple(map(_short, s.values))) for s in kept)
 
 
 def stored_rates(rates: Sequence[NodeRate]) -> tuple[tuple[str, int | None, float | None, float | None], ...]:
     """The rates of nodes and workers that a row keeps: host, worker, bytes per second, operations per second."""
-    chosen = _workers({(one.host, one.worker): rate(one) for one in rates}, MOST_WORKERS)
-    kept = (one for one in rates if one.worker is None or (one.host, one.worker) in chosen)
-    return tuple((one.host, one.worker, one.bandwidth_bytes_per_s, one.ops_per_s) for one in kept)
+    kept = _kept(rates, rate, MOST_WORKERS)
+    return tuple((r.host, r.worker, r.bandwidth_bytes_per_s, r.ops_per_s) for r in kept)
 
 
 def _short(value: float) -> float | None:
     return None if math.isnan(value) else float(f"{value:.6g}")
 
 
-def _workers(rates: Mapping[tuple[str, int | None], float], most: int) -> set[tuple[str, int | None]]:
-    """(host, worker) of the workers that are kept: of each node half of `most` are its slowest, half its fastest."""
+def _kept(lines: Sequence[Line], value: Callable[[Line], float], most: int) -> list[Line]:
+    """The lines of whole nodes, and those of the slowest and the fastest workers: of each node half of `most` each."""
+    values = {(line.host, line.worker): value(line) for line in lines}
     by_host: dict[str, list[tuple[str, int | None]]] = {}
-    for host, worker in sorted(rates, key=rates.__getitem__):
+    for host, worker in sorted(values, key=values.__getitem__):
         if worker is not None:
             by_host.setdefault(host, []).append((host, worker))
-    half = most // 2
-    return {one for workers in by_host.values() for one in (*workers[: most - half], *workers[-half:])}
+    kept: set[tuple[str, int | None]] = set()
+    for ranked in by_host.values():
+        kept.update(ranked[: most - most // 2], ranked[-(most // 2) :])
+    return [line for line in lines if line.worker is None or (line.host, line.worker) in kept]
 
 
 def _mean(series: Series) -> float:
@@ -56,7 +60,7 @@ def _mean(series: Series) -> float:
 
 
 def coarser(series: Series, most: int = MOST_VALUES) -> Series:
-    """The same with at most so many values: each the mean of as many intervals."""
+    """A series with at most so many values, each the mean of several intervals."""
     if len(series.values) <= most:
         return series
     width = -(-len(series.values) // most)
@@ -65,35 +69,27 @@ def coarser(series: Series, most: int = MOST_VALUES) -> Series:
 
 
 def summed(series: Sequence[Series]) -> Series | None:
-    """The sum of some series of the same intervals while all of them were read; None where they do not meet."""
-    if len({round(one.interval_s, 6) for one in series}) != 1:
+    """The sum of series with the same intervals over the time that all of them cover; None where they do not meet."""
+    if len({round(s.interval_s, 6) for s in series}) != 1:
         return None
     step_s = series[0].interval_s
-    begin = max(round(one.begin_s / step_s) for one in series)
-    shifted = [one.values[begin - round(one.begin_s / step_s) :] for one in series]
+    begin = max(round(s.begin_s / step_s) for s in series)
+    shifted = [s.values[begin - round(s.begin_s / step_s) :] for s in series]
     number = min(map(len, shifted))
-    values = tuple(map(sum, zip(*(own[:number] for own in shifted), strict=True)))
+    values = tuple(map(sum, zip(*(values[:number] for values in shifted), strict=True)))
     return Series(series[0].name, values, step_s, begin * step_s) if values else None
 
 
 # Rates of nodes and workers
 
 
-def rate(one: NodeRate) -> float:
-    """Its bytes per second, or operations where it moves none."""
-    return one.bandwidth_bytes_per_s or one.ops_per_s or 0.0
-
-
-def nodes(rates: Sequence[NodeRate]) -> list[NodeRate]:
-    return [one for one in rates if one.worker is None]
-
-
-def workers(rates: Sequence[NodeRate]) -> list[NodeRate]:
-    return [one for one in rates if one.worker is not None]
+def rate(measured: NodeRate) -> float:
+    """Bytes per second, or operations where no bytes are moved."""
+    return measured.bandwidth_bytes_per_s or measured.ops_per_s or 0.0
 
 
 def slowest_share(rates: Sequence[NodeRate]) -> float | None:
-    """The lowest rate as a fraction of the median; None of fewer than two, or where most did nothing."""
+    """The lowest rate as a share of the median; None with fewer than two rates, or where most are zero."""
     middle = median(map(rate, rates)) if len(rates) > 1 else 0.0
     return min(map(rate, rates)) / middle if middle else None
 
@@ -107,7 +103,7 @@ def rates_of_run(parsed: Parsed, streams: Mapping[str, bytes], hosts: Sequence[s
     known = parsed.evidence.node_rates
     if not known:
         return _counted(parsed, ranks.rates(streams.get("progress", b"")), hosts)
-    if len(hosts) < 2 or any(one.host or one.worker is None for one in known) or len(known) % len(hosts):
+    if len(hosts) < 2 or any(r.host or r.worker is None for r in known) or len(known) % len(hosts):
         return known
     per_node = len(known) // len(hosts)
     return _by_node({host: known[k * per_node : (k + 1) * per_node] for k, host in enumerate(hosts)})
@@ -128,12 +124,13 @@ def _by_node(ranks: Mapping[str, Sequence[NodeRate]]) -> Sequence[NodeRate]:
     """Each node with the sum of its ranks, then its ranks, numbered from 0; of a single node only its ranks."""
     if len(ranks) == 1:
         return next(iter(ranks.values()))
-    found = []
-    for host, own in ranks.items():
-        bandwidth, ops = _sum([one.bandwidth_bytes_per_s for one in own]), _sum([one.ops_per_s for one in own])
-        found.append(NodeRate(host, None, bandwidth, ops))
-        found += [replace(one, host=host, worker=k) for k, one in enumerate(own)] if len(own) > 1 else []
-    return found
+    by_node = []
+    for host, rates in ranks.items():
+        bandwidth, ops = _sum([r.bandwidth_bytes_per_s for r in rates]), _sum([r.ops_per_s for r in rates])
+        by_node.append(NodeRate(host, None, bandwidth, ops))
+        if len(rates) > 1:
+            by_node += [replace(r, host=host, worker=k) for k, r in enumerate(rates)]
+    return by_node
 
 
 def _sum(rates: Sequence[float | None]) -> float | None:

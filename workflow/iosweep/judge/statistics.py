@@ -66,11 +66,11 @@ def interval(values: Sequence[float], noise: Noise | None = None) -> Interval | 
 
     noise: that of points of the same phase (`pooled`); None: nothing but the values is known.
     """
-    return of_mean(values, noise) if len(values) > 1 else None
+    return mean_interval(values, noise) if len(values) > 1 else None
 
 
-def of_mean(values: Sequence[float], noise: Noise | None) -> Interval | None:
-    """The same, also of a single value where the noise is known: what `between` needs."""
+def mean_interval(values: Sequence[float], noise: Noise | None) -> Interval | None:
+    """The 95 % interval of the geometric mean, also of a single value where the noise is known."""
     if not values or min(values) <= 0:
         return None
     logs = [math.log(value) for value in values]
@@ -82,32 +82,32 @@ def of_mean(values: Sequence[float], noise: Noise | None) -> Interval | None:
 
 def _scatter(logs: Sequence[float], noise: Noise | None) -> Noise | None:
     """The scatter of values; of a few values the usual scatter of the phase, where that gives a wider interval."""
-    own = Noise(variance(logs), len(logs) - 1) if len(logs) > 1 else None
+    scatter = Noise(variance(logs), len(logs) - 1) if len(logs) > 1 else None
     if noise is None or len(logs) > _FEW:
-        return own
-    return max((own or noise, noise), key=lambda one: student_t(one.freedom) ** 2 * one.variance)
+        return scatter
+    return max((scatter or noise, noise), key=lambda known: student_t(known.freedom) ** 2 * known.variance)
 
 
-def between(a: Interval, b: Interval) -> Interval:
-    """The 95 % interval of the ratio of two geometric means, by their own intervals. `n` is the smaller number of
+def ratio_interval(a: Interval, b: Interval) -> Interval:
+    """The 95 % interval of the ratio of two geometric means, by their intervals. `n` is the smaller number of
     repetitions. An interval that excludes 1 tells the two apart."""
     half = math.hypot(math.log1p(a.half_width_share), math.log1p(b.half_width_share))
     return _interval(min(a.n, b.n), math.log(a.center) - math.log(b.center), half)
 
 
-def of_best(found: Interval, alike: int) -> Interval:
-    """The interval of the best of several figures that cannot be told apart (`alike`): the highest of them is high by
-    luck. All of them together are inside with 95 % confidence (Bonferroni)."""
-    half = _wider(found.n - 1, alike) * math.log1p(found.half_width_share)
-    return _interval(found.n, math.log(found.center), half)
+def widen_for_best(interval: Interval, alike: int) -> Interval:
+    """The interval of the best of `alike` figures that cannot be told apart: the highest of them is high by luck. With
+    95 % confidence all of them are inside their intervals (Bonferroni)."""
+    half = _wider(interval.n - 1, alike) * math.log1p(interval.half_width_share)
+    return _interval(interval.n, math.log(interval.center), half)
 
 
-def enough(found: Interval, value: float, alike: int = 1) -> int | None:
-    """The smallest number of repetitions, more than there are, of which an interval with this center and scatter is
-    expected to exclude a value. None: there is none up to MOST_REPETITIONS. alike: as of `of_best`."""
-    distance = abs(math.log(found.center / value))
-    error = math.log1p(found.half_width_share) * math.sqrt(found.n) / student_t(found.n - 1)
-    for n in range(found.n + 1, MOST_REPETITIONS + 1):
+def repetitions_to_exclude(value: float, interval: Interval, alike: int = 1) -> int | None:
+    """The number of repetitions after which an interval with this center and scatter is expected to exclude a value;
+    None if it is above MOST_REPETITIONS. alike: as in `widen_for_best`."""
+    distance = abs(math.log(interval.center / value))
+    error = math.log1p(interval.half_width_share) * math.sqrt(interval.n) / student_t(interval.n - 1)
+    for n in range(interval.n + 1, MOST_REPETITIONS + 1):
         if error * student_t(n - 1) * _wider(n - 1, alike) / math.sqrt(n) < distance:
             return n
     return None
@@ -177,7 +177,7 @@ def common_change(pairs: Sequence[tuple[Rounds, Rounds]]) -> Change | None:
     is that of rounds, as cluster-robust estimates have it (C. R. Hansen, "Econometrics", section 4.21), and their
     number less one is its degrees of freedom.
     """
-    pairs = [pair for pair in pairs if all(len(one) > 1 and min(one.values()) > 0 for one in pair)]
+    pairs = [pair for pair in pairs if all(len(side) > 1 and min(side.values()) > 0 for side in pair)]
     if len(pairs) < 2:
         return None
     means: list[float] = []
@@ -185,8 +185,8 @@ def common_change(pairs: Sequence[tuple[Rounds, Rounds]]) -> Change | None:
     for side in ([a for a, _ in pairs], [b for _, b in pairs]):
         drawn: dict[object, float] = {}
         mean = 0.0
-        for one in side:
-            logs = {key: math.log(value) for key, value in one.items()}
+        for rounds_of_point in side:
+            logs = {key: math.log(value) for key, value in rounds_of_point.items()}
             middle = fmean(logs.values())
             mean += middle / len(side)
             for key, log in logs.items():
@@ -206,31 +206,31 @@ def _welch(n: tuple[int, int], log: float, parts: Sequence[tuple[float, float]])
 
 
 def holm(probabilities: Iterable[float]) -> list[float]:
-    """Each p-value as it is among so many comparisons: below 0.05, none of those that are is a false alarm with at
-    least 95 % (S. Holm, "A simple sequentially rejective multiple test procedure", 1979)."""
-    found = list(probabilities)
-    adjusted, highest = [0.0] * len(found), 0.0
-    for rank, i in enumerate(sorted(range(len(found)), key=found.__getitem__)):
-        highest = max(highest, min(1.0, (len(found) - rank) * found[i]))
+    """Adjust p-values for their number: with a probability of 95 % none of those below 0.05 is a false alarm (S. Holm,
+    "A simple sequentially rejective multiple test procedure", 1979)."""
+    values = list(probabilities)
+    adjusted, highest = [0.0] * len(values), 0.0
+    for rank, i in enumerate(sorted(range(len(values)), key=values.__getitem__)):
+        highest = max(highest, min(1.0, (len(values) - rank) * values[i]))
         adjusted[i] = highest
     return adjusted
 
 
-def grade(found: Interval | None) -> Grade | None:
+def grade(interval: Interval | None) -> Grade | None:
     """A, B or C: the interval of at least three repetitions is within 5, 10 or 20 %; else None."""
-    if found is None or found.n < ENOUGH:
+    if interval is None or interval.n < ENOUGH:
         return None
-    return next((name for name, share in GRADES if found.half_width_share <= share), None)
+    return next((name for name, share in GRADES if interval.half_width_share <= share), None)
 
 
 def scattered(values: Sequence[float]) -> bool:
     """Whether repetitions are not repeatable: they are enough for a grade, and alone they have none."""
-    return len(values) >= ENOUGH and (found := interval(values)) is not None and grade(found) is None
+    return len(values) >= ENOUGH and (alone := interval(values)) is not None and grade(alone) is None
 
 
 def pooled(samples: Iterable[Sequence[float]]) -> Noise | None:
-    """The usual scatter of points of one phase, each with its repetitions; None where few points have some. It is the
-    median over the points: one that scatters more does not speak for all."""
+    """The usual scatter of points of one phase, each with its repetitions; None with too few points. It is the median
+    over the points: a point that scatters more does not speak for all."""
     logs = [[math.log(value) for value in sample] for sample in samples if len(sample) > 1 and min(sample) > 0]
     if len(logs) < _POINTS:
         return None
@@ -239,8 +239,8 @@ def pooled(samples: Iterable[Sequence[float]]) -> Noise | None:
 
 
 def variance(logs: Sequence[float]) -> float:
-    """Of a sample of logarithms or other values; 0 of a single one. The two passes take a twentieth of the time of the
-    standard library's, and lose nothing here."""
+    """The variance of logarithms or other values; 0 with a single value. It takes a twentieth of the time of the
+    standard library's function."""
     if len(logs) < 2:
         return 0.0
     middle = fmean(logs)

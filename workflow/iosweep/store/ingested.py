@@ -27,21 +27,21 @@ CURE = "; `iosweep ingest --replace` with the same outputs makes it again"
 IO500 = "io500"
 
 
-def same(one: float, other: float) -> bool:
+def agree(published: float, read: float) -> bool:
     """Whether two figures of IO500 agree: to 0.1 % (IOR's table has five digits), or as far as three decimals tell,
     which older scripts print."""
-    return abs(one - other) <= max(1e-3 * max(abs(one), abs(other)), 0.00051)
+    return abs(published - read) <= max(1e-3 * max(abs(published), abs(read)), 0.00051)
 
 
 def difference(published: float | None, read: float | None) -> str:
-    """`published +2.10 %`; "" where the two agree, or one of them is not known."""
-    if published is None or read is None or same(published, read):
+    """`published +2.10 %`; "" where they agree, or one is not known."""
+    if published is None or read is None or agree(published, read):
         return ""
     return f"published {percent_change(published / read - 1, 2)} %" if read else "published, and its output has 0"
 
 
 class IngestedFile(Part, frozen=True):
-    """A file. `path`: where it was found."""
+    """A file. `path`: its place when it was ingested."""
 
     path: str
     sha256: Sha256
@@ -106,7 +106,7 @@ class IngestedFacts(Part, frozen=True, kw_only=True):
     io500: tuple[Io500Run, ...] = ()
 
 
-def there(results: Path) -> bool:
+def exists(results: Path) -> bool:
     """Whether a campaign was ingested."""
     return os.path.lexists(results / INGESTED)
 
@@ -119,11 +119,11 @@ def load(results: Path) -> tuple[Ingested, str]:
 
 
 def digest(document: bytes) -> str:
-    """What campaign.json has in place of the digest of a plan."""
+    """The digest that campaign.json has in place of that of a plan."""
     return hashlib.sha256(document).hexdigest()[:12]
 
 
-def raw(results: Path, files: Sequence[IngestedFile]) -> Iterator[tuple[IngestedFile, bytes]]:
+def read_files(results: Path, files: Sequence[IngestedFile]) -> Iterator[tuple[IngestedFile, bytes]]:
     """The files with their content, one at a time. Raises FileNotFoundError, Damaged."""
     with _archive(results) as archive:
         for file in files:
@@ -134,7 +134,7 @@ def raw(results: Path, files: Sequence[IngestedFile]) -> Iterator[tuple[Ingested
             yield file, data
 
 
-def damage(results: Path) -> list[str]:
+def find_damage(results: Path) -> list[str]:
     """Damage of both files, as sentences; contents are compared when they are read."""
     try:
         wanted = load(results)[0].files

@@ -441,7 +441,7 @@ class Store:
 def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, Repetition]]) -> str | None:
     """Why a campaign cannot have its name: the results are not ours, were ingested, are another campaign's (a copy), or
     another configuration measured them. A configuration that shares a point with `stored` is the same campaign."""
-    if ingested.there(store.path):
+    if ingested.exists(store.path):
         return f"{store.path} is an ingested campaign; choose another name"
     try:
         store.uuid()

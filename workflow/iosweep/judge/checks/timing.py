@@ -11,15 +11,7 @@ from typing import NamedTuple
 
 from iosweep.details import NodeRate, Series
 from iosweep.judge import nodes, statistics
-from iosweep.judge.findings import (
-    NO_OUTPUT,
-    NOT_APPLICABLE,
-    SHOWN_NODES,
-    Observation,
-    failed,
-    passed,
-    unchecked,
-)
+from iosweep.judge.findings import NO_OUTPUT, NOT_APPLICABLE, SHOWN_NODES, Observation, failed, passed, unchecked
 from iosweep.judge.nodes import summed
 from iosweep.node.cpus import parsed
 from iosweep.store.record import Finding
@@ -123,9 +115,9 @@ def steady(s: Observation) -> Finding:
     asked, ops_per_s = s.point.phase_time_s, s.parsed.figures["ops_per_s"]
     if asked is None:
         return NOT_APPLICABLE
-    nodes = _series_of_nodes(s)
-    whole = summed(nodes) if nodes else None
-    if unsteady := _unsteady(s, nodes, whole, ops_per_s, asked):
+    by_node = _series_of_nodes(s)
+    whole = summed(by_node)
+    if unsteady := _unsteady(s, by_node, whole, ops_per_s, asked):
         return failed("; ".join(unsteady[:SHOWN_NODES]))
     if short := too_short_to_be_steady(asked, s.shortest_s):
         return failed(f"{short} (limits.shortest_phase)")
@@ -142,21 +134,23 @@ def steady(s: Observation) -> Finding:
 
 
 def _unsteady(
-    s: Observation, nodes: Sequence[Series], whole: Series | None, ops_per_s: float, asked: float
+    s: Observation, by_node: Sequence[Series], whole: Series | None, ops_per_s: float, asked: float
 ) -> list[str]:
-    """What is unsteady, in words: of all nodes together, else of single ones, where only large changes count."""
+    """Unsteady rates in words: of all nodes together, else of single nodes, where only large changes count."""
     words = partial(human_rate, of_bytes=s.phase.kind == "data")
 
-    def judge(one: Series, ops_per_s: float) -> Shape | None:
-        still = stall(one.values, one.interval_s, ops_per_s)
+    def judge(series: Series, ops_per_s: float) -> Shape | None:
+        still = stall(series.values, series.interval_s, ops_per_s)
         if still or asked < JUDGED_S:
             return still
-        return shape(one.values, one.interval_s, ops_per_s, words)
+        return shape(series.values, series.interval_s, ops_per_s, words)
 
     if whole and (unsteady := judge(whole, ops_per_s)):
         return [unsteady.text]
-    shapes = [(one.host, judge(one, ops_per_s / len(nodes))) for one in nodes] if len(nodes) > 1 else []
-    return [f"{host}: {one.text}" for host, one in shapes if one and one.ratio < NODE_RATIO]
+    if len(by_node) < 2:
+        return []
+    shapes = [(series.host, judge(series, ops_per_s / len(by_node))) for series in by_node]
+    return [f"{host}: {unsteady.text}" for host, unsteady in shapes if unsteady and unsteady.ratio < NODE_RATIO]
 
 
 def _series_of_nodes(s: Observation) -> list[Series]:
@@ -166,27 +160,33 @@ def _series_of_nodes(s: Observation) -> list[Series]:
     Counters are not used for buffered writes, which the kernel writes back when it likes, nor where they saw less than
     half or more than twice of what the tool moved.
     """
-    series = [one for one in s.parsed.evidence.series if one.worker is None]
-    if logged := [one for one in series if one.name in ("bandwidth_bytes_per_s", "ops_per_s")]:
-        return [one for one in logged if len(one.values) > 1]
+    series = [each for each in s.parsed.evidence.series if each.worker is None]
+    if logged := [each for each in series if each.name in ("bandwidth_bytes_per_s", "ops_per_s")]:
+        return [each for each in logged if len(each.values) > 1]
     runtime_s, moved = s.parsed.figures.get("runtime_s", 0.0), s.parsed.evidence.transferred_bytes or 0
     if s.phase.writes and not s.point.options.get("o_direct"):
         return []
     for source in ("client", "device"):
         name = f"{source}_{'read' if s.phase.reads else 'written'}_bytes_per_s"
-        timed = [_within_timing(one, s.run.wall_s, runtime_s) for one in series if one.name == name]
-        counted = [one for one in timed if len(one.values) > 1 and not any(map(math.isnan, one.values))]
-        seen_bytes = sum(fmean(one.values) for one in counted) * runtime_s
+        timed = [_within_timing(each, s.run.wall_s, runtime_s) for each in series if each.name == name]
+        counted = [each for each in timed if len(each.values) > 1 and not any(map(math.isnan, each.values))]
+        seen_bytes = sum(fmean(each.values) for each in counted) * runtime_s
         if len(counted) == s.point.nodes and 0.5 * moved <= seen_bytes <= 2 * moved:
             return counted
     return []
 
 
-def _within_timing(one: Series, wall_s: float, runtime_s: float) -> Series:
+def _within_timing(series: Series, wall_s: float, runtime_s: float) -> Series:
     """The part of a series while the tool timed I/O, which it does at the end of its process."""
-    begin = max(0, round((wall_s - runtime_s - one.begin_s) / one.interval_s) + 1)
-    end = round((wall_s - one.begin_s) / one.interval_s) - 1
-    return Series(one.name, one.values[begin:end], one.interval_s, one.begin_s + begin * one.interval_s, one.host)
+    begin = max(0, round((wall_s - runtime_s - series.begin_s) / series.interval_s) + 1)
+    end = round((wall_s - series.begin_s) / series.interval_s) - 1
+    return Series(
+        series.name,
+        series.values[begin:end],
+        series.interval_s,
+        series.begin_s + begin * series.interval_s,
+        series.host,
+    )
 
 
 def _why_none(s: Observation) -> str:
@@ -198,7 +198,7 @@ def _why_none(s: Observation) -> str:
 # Even rates
 
 
-#: Node and worker: share of the median under which a straggler is one, and the deviations that it has to be away.
+#: Node and worker: share of the median below which it is a straggler, and robust deviations below the median.
 SLOW_NODE, SLOW_WORKER, DEVIATIONS = 0.75, 0.5, 5.0
 #: Of two nodes or two workers: share of the faster one under which the other is a straggler.
 SLOW_OF_TWO = {"node": 0.5, "worker": 0.1}
@@ -224,7 +224,9 @@ def even(s: Observation) -> Finding:
         return unchecked(f"{runtime_s:.2g} s are too short to compare workers that stop when they are through")
     sharing = bounded and _share_cpus(s)
     slow, shown = [], []
-    for what, known in (("node", nodes.nodes(rates)), ("worker", [] if sharing else nodes.workers(rates))):
+    of_nodes = [r for r in rates if r.worker is None]
+    of_workers = [r for r in rates if r.worker is not None and not sharing]
+    for what, known in (("node", of_nodes), ("worker", of_workers)):
         share = nodes.slowest_share(known)
         if share is not None and ops >= LEAST_OPS * len(known):
             slow += _stragglers(what, known)
@@ -252,18 +254,18 @@ def _stragglers(what: str, known: Sequence[NodeRate]) -> list[str]:
         share = nodes.rate(ranked[0]) / nodes.rate(ranked[1])
         return [f"{_named(ranked[0])} did {share:.0%} of the other's rate"] if share < SLOW_OF_TWO[what] else []
     middle = median(map(nodes.rate, known))
-    deviation = 1.4826 * median(abs(nodes.rate(one) - middle) for one in known)
+    deviation = 1.4826 * median(abs(nodes.rate(r) - middle) for r in known)
     limit = min({"node": SLOW_NODE, "worker": SLOW_WORKER}[what] * middle, middle - DEVIATIONS * deviation)
-    slow = [one for one in ranked if nodes.rate(one) < limit]
+    slow = [r for r in ranked if nodes.rate(r) < limit]
     if len(slow) > max(1, MOST_STRAGGLERS * len(known)):
         return []
-    return [f"{_named(one)} did {nodes.rate(one) / middle:.0%} of the {what}s' median" for one in slow]
+    return [f"{_named(r)} did {nodes.rate(r) / middle:.0%} of the {what}s' median" for r in slow]
 
 
-def _named(one: NodeRate) -> str:
-    if one.worker is None:
-        return f"node {one.host}"
-    return f"worker {one.worker}" + (f" on {one.host}" if one.host else "")
+def _named(rate: NodeRate) -> str:
+    if rate.worker is None:
+        return f"node {rate.host}"
+    return f"worker {rate.worker}" + (f" on {rate.host}" if rate.host else "")
 
 
 # The shape of a rate over time
