@@ -181,12 +181,13 @@ def test_what_a_profile_may_not_say_is_told(tmp_path):
     text = (PROFILES["slurm"] / "profile.v9+.yaml").read_text()
     place = tmp_path / "profiles/mine"
     place.mkdir(parents=True)
-    (place / "profile.v9+.yaml").write_text(text.replace("runtime=24h", "runtime=1:00:00").replace("# - lic", "- lic"))
+    wrong = text.replace("runtime=24h", "runtime=1:00:00").replace("mem_mb=0", "mem_gb=0")
+    (place / "profile.v9+.yaml").write_text(wrong)
     done = subprocess.run(
         [sys.executable, "-m", "snakemake", "-n", "-s", ROOT / "Snakefile", "-d", tmp_path, "--profile", place,
          "--configfile", ROOT / "config/examples/demo.yaml"],
         cwd=tmp_path, env=os.environ | PLUGINS_OF_USERS, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    said = re.search(r"profile\.v9\+\.yaml:(\d+): default-resources\.runtime: .*`1:00:00`", done.stdout + done.stderr)
-    assert said and "runtime" in text.splitlines()[int(said[1]) - 1]
+    said = dict(re.findall(r"profile\.v9\+\.yaml:(\d+): default-resources\.(\w+): ", done.stdout + done.stderr))
+    assert len(said) == 2 and all(key in wrong.splitlines()[int(line) - 1] for line, key in said.items())

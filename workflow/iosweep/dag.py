@@ -255,7 +255,7 @@ def _profile_of(problems: Sequence[Problem]) -> Sequence[Problem]:
     for directory in (directory for place in places if place.is_dir() for directory in sorted(place.iterdir())):
         with contextlib.suppress(Unusable):
             found = profile.read(directory).problems
-            if [(p.where, p.message) for p in found] == [(p.where, p.message) for p in problems]:
+            if {(p.where, p.message) for p in found} == {(p.where, p.message) for p in problems}:
                 return found
     return problems
 
