@@ -274,10 +274,12 @@ def test_a_removal_leaves_mount_points_alone(ours: str, place: Path, kind: str) 
 
 
 def test_a_removal_leaves_what_others_made_alone(ours: str) -> None:
-    """In the campaign's directory itself, by names that we do not give."""
+    """In the campaign's directory itself, by names that we do not give, and files beside the directories of a part."""
     (made(at(ours), "sets/x") / "file").touch()
+    (Path(ours) / "sets" / "README").touch()
     (Path(ours) / "notes.txt").touch()
     (Path(ours) / "theirs").mkdir()
     done = removal.remove_all(at(ours))
-    assert (len(done["wrong"]), done["files"]) == (2, 1)
-    assert names(ours) == ["iosweep.json", "notes.txt", "theirs"]
+    assert (len(done["wrong"]), done["files"]) == (3, 1)
+    assert names(ours) == ["iosweep.json", "notes.txt", "sets", "theirs"]
+    assert names(Path(ours) / "sets") == ["README"]

@@ -16,12 +16,13 @@ from itertools import islice
 from typing import TypedDict
 
 from iosweep.errors import Refused
-from iosweep.target.directory import MARKER, PARTS, UNFINISHED, Opened, Place, shown
+from iosweep.target.directory import MARKER, PARTS, PROBE, UNFINISHED, Opened, Place, shown
 from iosweep.target.protocol import beat
 from iosweep.target.trees import SENTENCES, side_by_side
 
 #: Names of a directory that are held at a time, and how many of them a thread removes at once.
 _HELD, _TAKEN = 10_000, 32
+_FOREIGN = "iosweep did not make it; it is left alone"
 
 
 class Removed(TypedDict):
@@ -88,7 +89,7 @@ class _Removal:
             if entry in PARTS:
                 self.tree(entry)
             elif entry not in (MARKER, UNFINISHED):
-                self._stays(entry, "iosweep did not make it; it is left alone")
+                self._stays(entry, _FOREIGN)
         if self._is_complete:
             self._unlink(top, "", [UNFINISHED, MARKER])
         # another directory may have its name by now
@@ -139,6 +140,8 @@ class _Removal:
                     beat()
                     if entry.is_dir(follow_symlinks=False):
                         directories[entry.name] = None
+                    elif path in PARTS and entry.is_file(follow_symlinks=False) and not entry.name.startswith(PROBE):
+                        self._stays(f"{path}/{entry.name}", _FOREIGN)  # tools write into directories of a part
                     else:
                         files.append(entry.name)
                 parts = [files[first : first + _TAKEN] for first in range(0, len(files), _TAKEN)]
