@@ -160,7 +160,7 @@ def _headlines(results: Path) -> dict[str, Told]:
     summary = summarize(campaign.rows)
     found = {}
     for phase in dict.fromkeys(one.phase for one in summary):
-        best = headline.highest([one for one in summary if one.phase == phase])
+        best = headline.find_highest([one for one in summary if one.phase == phase])
         if best and (interval := best.metric.interval):
             told = Told(best.metric.mean, interval.low, interval.high, best.verdict, best.result.point)
             found[phase] = told

@@ -104,10 +104,10 @@ class Device:
         make_tables(made, results)
         campaign = load(results)
         measured = summarize(campaign.rows)
-        (bend,) = axes.find_knees(measured, campaign.about.sweeps)
-        assert bend.knee.low is not None and bend.knee.high is not None
+        bend = axes.find_knee("queue_depth", measured)
+        assert bend and bend.knee.low is not None and bend.knee.high is not None
         self._verdicts.update(row.verdict for row in campaign.rows if row.verdict != "missing")
-        self._logs += [list(map(math.log, result.values(result.metric))) for result in measured if result.used]
+        self._logs += [list(map(math.log, result.sample(result.metric).values)) for result in measured if result.used]
         return Climbed(sum(result.used for result in measured), bend.knee.step, bend.knee.low, bend.knee.high)
 
     @property

@@ -23,7 +23,7 @@ def line(
 
 
 def scaled(own: list[tuple[int, PointSummary]]) -> axes.Scaling:
-    found = axes.scale("nodes", own, headline.Rivals([result for _, result in own], "ops_per_s"))
+    found = axes.measure_scaling("nodes", own, headline.Rivals([result for _, result in own], "ops_per_s"))
     assert found
     return found
 
@@ -48,7 +48,7 @@ def test_without_repetitions_there_is_no_interval() -> None:
 def test_nothing_scales_from_one_count_or_from_nothing() -> None:
     for rates in ({4: 10.0}, {1: 0.0, 2: 10.0}):
         own = line(rates)
-        assert axes.scale("nodes", own, headline.Rivals([r for _, r in own], "ops_per_s")) is None
+        assert axes.measure_scaling("nodes", own, headline.Rivals([r for _, r in own], "ops_per_s")) is None
 
 
 def test_counts_without_the_nodes_of_the_smallest_are_marked() -> None:

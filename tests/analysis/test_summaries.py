@@ -105,7 +105,7 @@ class TestSummary:
 
 
 def reasons(*rows: Row, most: int = 3) -> str:
-    return findings.reasons(summarize(rows), most=most)
+    return findings.join_reasons(summarize(rows), most=most)
 
 
 def suspect(point: str, reason: str, **more: Any) -> Row:
@@ -158,7 +158,7 @@ def rows(rates: dict[int, list[float]] = RATES, confirms: bool = False, **more: 
 
 
 def best(found: list[Row], checks: list[CheckRow] | None = None) -> headline.Best:
-    made = headline.highest(summarize(mark_imprecise(found, checks or [])))
+    made = headline.find_highest(summarize(mark_imprecise(found, checks or [])))
     assert made is not None
     return made
 
@@ -228,7 +228,7 @@ def test_the_runner_and_the_report_agree_on_the_best_point_and_on_when_to_stop(t
         chose = {id: {n: own for n, own in results.items() if n < 7} for id, (results, _) in known.items()}
         summary = summarize([one for _, rows in known.values() for one in rows])
         for contest, members in headline_groups(plan.points).items():
-            best = headline.lowest_latency(summary) if contest.latency else headline.highest(summary)
+            best = headline.find_lowest_latency(summary) if contest.latency else headline.find_highest(summary)
             fresh = fresh_numbers(plan, allocation, {contest: members}, chose, ())
             assert best and {best.result.point: [7]} == fresh
             seen["suspect"] += any(one.verdict == "suspect" and not one.confirms for one in best.result.rows)

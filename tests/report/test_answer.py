@@ -17,7 +17,7 @@ from results_factory import DATA_PHASES, K, M, check, loaded, row, sweep
 
 
 def groups(*rows: Row) -> dict[str, list[Card]]:
-    return {group.title: [*group.cards] for group in answer.groups(summarize(rows))}
+    return {group.title: [*group.cards] for group in answer.make_groups(summarize(rows))}
 
 
 def cards(*rows: Row) -> list[Card]:
@@ -92,7 +92,7 @@ class TestRemarks:
     def of(self, fstype: str = "ext4", mount: str = "", port: bool = False, **about: Any) -> str:
         rows = [row(target_fstype=fstype, client_server=port, verdict=about.pop("verdict", "valid"))]
         nodes = [factory.NODE | {"mount": mount}]
-        return " ".join(answer.remarks(loaded(rows, nodes=nodes, **about)))
+        return " ".join(answer.warn_about_target(loaded(rows, nodes=nodes, **about)))
 
     def test_what_spoils_every_figure_is_said(self) -> None:
         assert "in memory (tmpfs)" in self.of("tmpfs", "tmpfs on / type tmpfs (rw)")
@@ -111,7 +111,7 @@ class TestChecks:
         assert [*found] == ["duration", "a"]
         assert [count for _, count in found["duration"].failed] == [2]
         assert found["a"].not_checked == (("e", 1),)
-        assert tables.not_checked(checks) == (1, 5)
+        assert tables.count_not_checked(checks) == (1, 5)
 
     def test_whether_repetitions_agree_is_one_finding_although_it_is_in_the_row_of_each(self) -> None:
         of_all: list[CheckRow] = [
@@ -121,7 +121,7 @@ class TestChecks:
         ]
         (found,) = tables.summarize_checks(of_all)
         assert found.counts == {"fail": 1, "not checked": 1}
-        assert tables.not_checked(of_all) == (1, 2)
+        assert tables.count_not_checked(of_all) == (1, 2)
 
 
 def shown(results: Path, width: int) -> str:

@@ -27,15 +27,15 @@ def line(values: tuple[float, ...], quantity: str = "bandwidth_bytes_per_s", hos
 
 
 def drawn(*series: Series) -> dict[str, results_table.Drawing]:
-    [found] = results_table.over_time([RESULT], CHOSEN, {PHASE: series}, {})
+    [found] = results_table.draw_over_time([RESULT], CHOSEN, {PHASE: series}, {})
     return {drawing.title: drawing for drawing in found.drawings} if found else {}
 
 
 def test_the_repetition_nearest_to_the_median_is_chosen() -> None:
-    assert results_table.median_repetitions([RESULT]) == CHOSEN
+    assert results_table.find_median_repetitions([RESULT]) == CHOSEN
     doubt = [row(repetition=n, verdict=v, ops_per_s=10.0) for n, v in ((1, "invalid"), (2, "suspect"))]
-    assert results_table.median_repetitions(summarize(doubt)) == {("p", "rand_read"): 2}
-    assert results_table.median_repetitions(summarize(doubt[:1])) == {("p", "rand_read"): 1}
+    assert results_table.find_median_repetitions(summarize(doubt)) == {("p", "rand_read"): 2}
+    assert results_table.find_median_repetitions(summarize(doubt[:1])) == {("p", "rand_read"): 1}
 
 
 def test_the_rate_of_the_whole_is_the_sum_of_the_nodes() -> None:
@@ -57,11 +57,11 @@ def test_lines_are_short_and_rounded_and_have_gaps_where_nothing_was_read() -> N
 def test_rates_of_nodes_and_workers_have_the_slowest_first_and_a_bound() -> None:
     nodes = [NodeRate(f"n{n}", bandwidth_bytes_per_s=n * MIB) for n in (3.0, 1.0, 2.0)]
     workers = [NodeRate("n3.0", n, ops_per_s=100.0 - n) for n in range(20)]
-    [found] = results_table.over_time([RESULT], CHOSEN, {}, {PHASE: [*nodes, *workers]})
+    [found] = results_table.draw_over_time([RESULT], CHOSEN, {}, {PHASE: [*nodes, *workers]})
     assert [rate[:2] for rate in found.rates[:3]] == [(f"n{n}.0", f"{n}.00 MiB/s") for n in (1, 2, 3)]
     assert found.rates[3] == ("n3.0, worker 19", "", "81.0 IOPS")
     assert (len(found.rates), found.rates_left) == (16, 7)
-    [alone] = results_table.over_time([RESULT], CHOSEN, {}, {PHASE: nodes[:1]})
+    [alone] = results_table.draw_over_time([RESULT], CHOSEN, {}, {PHASE: nodes[:1]})
     assert alone.rates == ()
 
 
@@ -75,8 +75,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PointSumma
 
 def test_latencies_by_percentile_are_those_of_all_repetitions_that_count(measured: tuple[Path, PointSummary]) -> None:
     directory, result = measured
-    known = load_latencies(directory, results_table.counted_repetitions([result]))
-    found: Any = results_table.latencies_of([result], known)
+    known = load_latencies(directory, results_table.find_counted_repetitions([result]))
+    found: Any = results_table.list_latencies([result], known)
     ((*of,),) = found["of"]
     assert of == sorted(of)
     median = of[found["percents"].index(50)]

@@ -22,7 +22,7 @@ OPERATIONS = [
 
 
 def metadata_of(*sweeps: factory.Sweep, **options: Any) -> list[Table]:
-    return tables.metadata_tables(*factory.measured(*sweeps, **options))
+    return tables.make_metadata_tables(*factory.measured(*sweeps, **options))
 
 
 class TestMetadata:
@@ -98,7 +98,7 @@ def shown(suite: str, rows: Sequence[reader.Row]) -> list[dict[str, Any]]:
     """Key of a column -> cell, for each row of the table of results; `behind`: the shares that a row opens to."""
     results = summarize(rows)
     facts = [factory.sweep_facts(name=sweep, suite=suite) for sweep in {row.sweeps for row in rows}]
-    payload = results_table.payload(results, [], acceptance.published_shares(results, facts))
+    payload = results_table.make_payload(results, [], acceptance.published_shares(results, facts))
     keys = [column.key for column in payload.columns]
     return [
         {**dict(zip(keys, cells, strict=True)), "behind": details.published}

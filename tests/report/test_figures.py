@@ -76,7 +76,7 @@ class TestWhichFiguresThereAre:
                 assert len(set(places)) == len(places), name
                 drawn |= {mark.point for mark in figure.marks}
             assert drawn == {result.point for result in results}, name
-            assert option.column in results_table.varying(results), name
+            assert option.column in results_table.find_varying(results), name
 
     def test_empty_files_have_a_place_on_an_axis_that_has_no_logarithm_of_zero(self) -> None:
         (figure,) = figures_of(factory.mdtest("s", axes={"file_size": [0, 4 * K, 64 * K]})).values()

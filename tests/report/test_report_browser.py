@@ -99,7 +99,9 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tmp_path_factory.mktemp("evil"), [one], campaign=EVIL, description=EVIL,
         spoil=lambda _: ("suspect", f"duration: {EVIL}"),
     )  # fmt: skip
-    (point, phase), repetition = next(iter(results_table.median_repetitions(summarize(load(results).rows)).items()))
+    (point, phase), repetition = next(
+        iter(results_table.find_median_repetitions(summarize(load(results).rows)).items())
+    )
     run = {"point": point, "phase": phase, "repetition": repetition, "attempt": 1}
     of_rate = {"quantity": "bandwidth_bytes_per_s", "begin_s": 0.0, "interval_s": 1.0, "values": [M, None, 3.0 * M]}
     series = [{**run, "host": host, **of_rate} for host in ("node01", EVIL)]

@@ -11,7 +11,7 @@ from results_factory import DATA_PHASES, K, M, row, sweep
 
 def columns(*rows: Row) -> dict[str, set[object]]:
     """Key -> cells of each column of the table of these rows."""
-    shown = results_table.payload(summarize(rows), [], {})
+    shown = results_table.make_payload(summarize(rows), [], {})
     return {column.key: {cells[i] for cells in shown.rows} for i, column in enumerate(shown.columns)}
 
 
@@ -27,7 +27,7 @@ def results() -> list[PointSummary]:
         sweep("files", factory.METADATA_PHASES, {"threads_per_node": [1, 2]}),
     ]
     campaign, results = factory.measured(*sweeps)
-    found = results_table.ordered(reversed(results), campaign.about.sweeps)
+    found = results_table.sort_results(reversed(results), campaign.about.sweeps)
     assert found == results  # the factory makes them sweep by sweep, parameters ascending
     return list(found)
 
@@ -35,8 +35,8 @@ def results() -> list[PointSummary]:
 def test_parameters_that_vary_have_a_column_and_the_others_stand_once_for_each_tool(
     results: list[PointSummary],
 ) -> None:
-    assert results_table.varying(results) == ["nodes", "threads_per_node", "transfer_size_bytes"]
-    same = results_table.constant(results)
+    assert results_table.find_varying(results) == ["nodes", "threads_per_node", "transfer_size_bytes"]
+    same = results_table.describe_constant(results)
     assert list(same) == ["fio data", "IOR data", "mdtest metadata", "fio metadata"]
     assert "POSIX" in same["IOR data"]
     assert "collective" not in same["IOR data"]  # has no effect with POSIX
@@ -49,7 +49,7 @@ def test_a_column_of_figures_has_one_unit() -> None:
         row(repetition=n, ops_per_s=100.0 * n, bandwidth_bytes_per_s=3.0 * M, latency_mean_s=90e-6, latency_p99_s=8e-4)
         for n in (1, 2, 3)
     ]
-    (shown,) = results_table.payload(summarize(rows), [], {}).rows
+    (shown,) = results_table.make_payload(summarize(rows), [], {}).rows
     found = columns(*rows)
     of_rate = ("ops_per_s", "median", "min", "max", "bandwidth_bytes_per_s", "latency_mean_s", "latency_p99_s")
     assert [found[key] for key in of_rate] == [{200.0}, {200.0}, {100.0}, {300.0}, {3.0}, {90.0}, {800.0}]

@@ -148,9 +148,9 @@ class TestUnlikeNodes:
         assert (result.headline.n, result.headline.interval, result.headline.ci95_share) == (6, None, None)
         assert result.headline.low < result.headline.high / 3
         assert [in_turn for in_turn, _ in system.unlike(campaign, [result])] == [False]
-        (entry,) = answer.groups([result])[0].cards
+        (entry,) = answer.make_groups([result])[0].cards
         assert entry.spread.endswith("(n = 6), 2 nodes")
-        shown = results_table.payload([result], [], {})
+        shown = results_table.make_payload([result], [], {})
         assert shown.rows[0][[column.key for column in shown.columns].index("hosts")] == 2
 
 
@@ -254,34 +254,34 @@ class TestBuilds:
             return factory.PATH if row["queue_depth"] == 4 else factory.SPACK
 
         campaign, results = factory.measured(FIO, IOR, build=build)
-        assert findings.several_builds(results) == ["fio"]
-        section = tables.builds(campaign, results)
+        assert findings.find_several_builds(results) == ["fio"]
+        section = tables.describe_builds(campaign, results)
         assert {(row.tool, row.name): row.results for row in section} == {
             ("fio", SPACK): 2, ("fio", PATH): 1, ("IOR", IOR_SPACK): 8
         }  # fmt: skip
         marks = {mark.x: mark.what for mark in figures.figures(campaign, results)[0].marks}
         assert [str(what).rpartition(" build ")[2] for what in marks.values()] == [SPACK, SPACK, PATH]
-        shown = results_table.payload(results, (), {})
+        shown = results_table.make_payload(results, (), {})
         place = [column.key for column in shown.columns].index("build")
         assert [row[place] for row in shown.rows[:3]] == [SPACK, SPACK, PATH]
-        best = [entry for group in answer.groups(results) for entry in group.cards]
+        best = [entry for group in answer.make_groups(results) for entry in group.cards]
         assert best[0].place.endswith(f"build {PATH}")
         assert "build" not in best[-1].place  # of IOR there is one
 
         _, results = factory.measured(FIO)
-        assert findings.several_builds(results) == []
-        assert "build" not in [column.key for column in results_table.payload(results, (), {}).columns]
+        assert findings.find_several_builds(results) == []
+        assert "build" not in [column.key for column in results_table.make_payload(results, (), {}).columns]
 
     def test_a_build_is_its_binary_and_its_mpi_whatever_else_was_built_with_it(self) -> None:
         other = self.changed(factory.SPACK, environment={"digest": "another"})
         campaign, results = factory.measured(
             IOR, build=lambda row: other if row["threads_per_node"] == 8 else factory.SPACK
         )
-        assert findings.several_builds(results) == []
-        section = tables.builds(campaign, results)
+        assert findings.find_several_builds(results) == []
+        section = tables.describe_builds(campaign, results)
         assert [set(row.documents) for row in section] == [{build_key(factory.SPACK), build_key(other)}]
         # the binary is the same where the system's MPI was updated below it; fio has none
         other = self.changed(factory.PATH, mpi={"version": "4.1.0"})
         _, results = factory.measured(IOR, FIO, build=lambda row: other if row["repetition"] == 2 else factory.PATH)
-        assert findings.several_builds(results) == ["ior"]
+        assert findings.find_several_builds(results) == ["ior"]
         assert all(len(result.builds) == 2 for result in results if result.tool == "ior")

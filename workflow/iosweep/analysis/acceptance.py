@@ -254,7 +254,7 @@ def _side(selector: Selector, results: Sequence[PointSummary], named: bool) -> _
     """Find the best point, as for headlines. named: whether the figure is one side of scaling. Raises _Undecided
     without an interval."""
     column, lowest = selector.about.column, selector.about.lowest
-    best = headline.lowest_latency(results) if lowest else headline.highest(results, column)
+    best = headline.find_lowest_latency(results) if lowest else headline.find_highest(results, column)
     if best is None:
         raise _Undecided(_no_figure(results).after("no figure: "), tuple(results[:1]) if len(results) == 1 else ())
     metric = best.metrics.get(column)
@@ -393,7 +393,7 @@ def _notes(side: _Side) -> Iterator[str]:
     at = f"{side.at}: " if side.at else ""
     if best.chosen:
         yield at + best.chosen
-    if not best.confirmed and (lacking := findings.incomplete(best.result)):
+    if not best.confirmed and (lacking := findings.describe_incomplete(best.result)):
         absent = _absent(best)
         yield at + "; ".join([lacking, *([absent.text()] if absent else [])])
 

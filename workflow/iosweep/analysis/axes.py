@@ -54,7 +54,7 @@ class Slice:
         return color, facet
 
 
-def slices(campaign: Campaign, results: Sequence[PointSummary]) -> Iterator[Slice]:
+def make_slices(campaign: Campaign, results: Sequence[PointSummary]) -> Iterator[Slice]:
     """Yield all slices of a campaign, sweep by sweep."""
     conditions = formats.conditions(results)
     points: dict[str, list[PointSummary]] = {}
@@ -175,7 +175,7 @@ class Line:
         return next((place for place in before if place.share >= MOST), before[-1] if before else None)
 
 
-def lines_through(best: PointSummary, results: Sequence[PointSummary], rivals: Rivals) -> list[Line]:
+def find_lines(best: PointSummary, results: Sequence[PointSummary], rivals: Rivals) -> list[Line]:
     """Lines through a point, one for each axis that varies: axes of load (role `x`) first, then the axes with the
     largest effect.
 
@@ -184,7 +184,7 @@ def lines_through(best: PointSummary, results: Sequence[PointSummary], rivals: R
     lines = []
     for column, option in parameters().items():
         if option.role != "condition" and len(distinct(results, column)) > 1 and best.parameters[column] is not None:
-            measured = [(v, r) for v, r in points_along(column, best, results) if r.point in rivals.candidates]
+            measured = [(v, r) for v, r in find_along(column, best, results) if r.point in rivals.candidates]
             if len(measured) > 1:
                 places = tuple(Place(v, r, rivals.share(r, best), rivals.ratio(r, best)) for v, r in measured)
                 at = next(i for i, (_, result) in enumerate(measured) if result.point == best.point)
@@ -194,7 +194,7 @@ def lines_through(best: PointSummary, results: Sequence[PointSummary], rivals: R
     )
 
 
-def points_along(column: str, best: PointSummary, results: Sequence[PointSummary]) -> list[tuple[Value, PointSummary]]:
+def find_along(column: str, best: PointSummary, results: Sequence[PointSummary]) -> list[tuple[Value, PointSummary]]:
     """Points that differ from `best` in one column only, and `best` itself, by ascending value."""
     found: dict[Value, PointSummary] = {}
     for result in [best, *results]:
@@ -246,7 +246,7 @@ class Scaling:
         return not any(step.strangers for step in self.steps)
 
 
-def scale(column: str, line: Sequence[tuple[int, PointSummary]], rivals: Rivals) -> Scaling | None:
+def measure_scaling(column: str, line: Sequence[tuple[int, PointSummary]], rivals: Rivals) -> Scaling | None:
     """The scaling of points in ascending order of the column; None with fewer than two points, or if the first rate is
     zero."""
     if len(line) < 2 or line[0][0] < 1:
@@ -261,14 +261,14 @@ def scale(column: str, line: Sequence[tuple[int, PointSummary]], rivals: Rivals)
             count / smallest,
             rivals.share(result, base),
             rivals.ratio(result, base),
-            frozenset(strangers(base, result)),
+            frozenset(find_strangers(base, result)),
         )
         for count, result in line[1:]
     )
     return Scaling(column, base, smallest, steps)
 
 
-def strangers(result: PointSummary, other: PointSummary) -> set[str]:
+def find_strangers(result: PointSummary, other: PointSummary) -> set[str]:
     """Nodes of a result that another result did not have."""
     return set(result.hosts) - set(other.hosts)
 

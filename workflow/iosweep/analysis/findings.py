@@ -51,12 +51,12 @@ def join(reasons: Sequence[tuple[str, int]], most: int = 3) -> str:
     return "; ".join(texts)
 
 
-def reasons(results: Iterable[PointSummary], most: int = 3) -> str:
+def join_reasons(results: Iterable[PointSummary], most: int = 3) -> str:
     """Join the reasons of results."""
     return tell((result.reasons for result in results), most)
 
 
-def shared(results: Iterable[PointSummary]) -> Shared:
+def find_shared(results: Iterable[PointSummary]) -> Shared:
     """Reasons that all repetitions with a figure have, if there are several points and no repetition is valid."""
     rows = [row for result in results for row in result.rows if row.verdict in COUNTED]
     if any(row.verdict == "valid" for row in rows) or len({row.point for row in rows}) < 2:
@@ -87,7 +87,7 @@ def explain(repetitions: Iterable[Repetitions], outcome: str, known: Shared = NO
 # nodes, builds, repetitions
 
 
-def unlike_hosts(results: Iterable[PointSummary]) -> Iterator[tuple[bool, str]]:
+def warn_unlike_hosts(results: Iterable[PointSummary]) -> Iterator[tuple[bool, str]]:
     """Sentences about means over repetitions on different nodes; True if the nodes took turns."""
     mixed = [result for result in results if result.host_sets > 1]
     for in_turn in (False, True):
@@ -101,9 +101,9 @@ def unlike_hosts(results: Iterable[PointSummary]) -> Iterator[tuple[bool, str]]:
                 yield False, f"{over}, which may differ: there is no confidence interval."
 
 
-def unlike_builds(results: Sequence[PointSummary]) -> Iterator[str]:
+def warn_unlike_builds(results: Sequence[PointSummary]) -> Iterator[str]:
     """Sentences about tools whose results come from several builds."""
-    for name in several_builds(results):
+    for name in find_several_builds(results):
         own = [result for result in results if result.tool == name]
         counts = Counter(build for result in own for build in result.builds)
         versions = {
@@ -115,7 +115,7 @@ def unlike_builds(results: Sequence[PointSummary]) -> Iterator[str]:
         yield f"results of {len(counts)} builds of {tool(name)}, which may differ: {which}.{means}"
 
 
-def several_builds(results: Iterable[PointSummary]) -> list[str]:
+def find_several_builds(results: Iterable[PointSummary]) -> list[str]:
     """Tools whose results come from several builds."""
     found: dict[str, set[str]] = {}
     for result in results:
@@ -137,13 +137,13 @@ def describe_hosts(result: PointSummary) -> str:
     return f"{len(result.hosts)} nodes" if result.nodes == 1 else f"{result.host_sets} sets of nodes"
 
 
-def measured(counts: Mapping[str, int]) -> str:
+def describe_progress(counts: Mapping[str, int]) -> str:
     """Progress of a campaign: `29 of 89 repetitions measured`."""
     planned = sum(counts.values()) - counts["unneeded"]
     return f"{planned - counts['missing'] - counts['left']:,} of {human_count(planned, 'repetition')} measured"
 
 
-def incomplete(result: PointSummary) -> str:
+def describe_incomplete(result: PointSummary) -> str:
     """`2 of 3 repetitions, 1 invalid`; "" if all repetitions count."""
     planned, invalid = result.measured + result.lacking, result.invalid
     if not (result.lacking or invalid):

@@ -111,13 +111,13 @@ class Best:
         return [row for row in rows if worst([row.verdict]) == worst(other.verdict for other in rows)]
 
 
-def highest(results: Sequence[PointSummary], column: str | None = None) -> Best | None:
+def find_highest(results: Sequence[PointSummary], column: str | None = None) -> Best | None:
     """The highest rate of a phase, or the highest value of another column; None without a figure."""
     measured = [result for result in results if (column or result.metric) in result.metrics]
     return Rivals(measured, column or measured[0].metric).best() if measured else None
 
 
-def lowest_latency(results: Sequence[PointSummary]) -> Best | None:
+def find_lowest_latency(results: Sequence[PointSummary]) -> Best | None:
     """The lowest mean latency of a phase at the lowest queue depth on the fewest nodes: the cost of an I/O without
     queueing."""
     measured = [result for result in results if "latency_mean_s" in result.metrics]

@@ -168,9 +168,9 @@ def _best(one: Night) -> Iterator[tuple[_Key, str]]:
         key = headline_groups.of_phase(conditions[result.point], result.phase), result.phase
         slots.setdefault(key, []).append(result)
     for (condition, phase), results in slots.items():
-        found = [headline.highest(results)]
+        found = [headline.find_highest(results)]
         if phase in headline_groups.LATENCY_PHASES:
-            found.append(headline.lowest_latency(results))
+            found.append(headline.find_lowest_latency(results))
         yield from (((condition, phase, best.column), best.result.point) for best in found if best)
 
 

@@ -96,11 +96,11 @@ def _subject(phase: str) -> str:
 def _rate(subject: str, results: Sequence[PointSummary], sweep: SweepFacts, shared: Shared) -> Sentence:
     measured = [result for result in results if result.headline]
     if not measured:
-        return Sentence(f"{subject} have no figure: {findings.reasons(results, most=1)}", "", results[0].state)
+        return Sentence(f"{subject} have no figure: {findings.join_reasons(results, most=1)}", "", results[0].state)
     rivals = Rivals(measured, measured[0].metric)
     best = rivals.best()
     assert best is not None  # each measured result is a candidate
-    lines = axes.lines_through(best.result, results, rivals)
+    lines = axes.find_lines(best.result, results, rivals)
     opening = _opening(subject, _figure(best), best.result, results, lines) + _doubt(best, shared)
     clauses: list[str] = []
     for line in lines[:_AXES]:
@@ -169,14 +169,14 @@ def _of_axis(
 ) -> Iterator[str]:
     """Clauses on the effect of one axis."""
     if sweep.ramp and parameters()[line.column].name == sweep.ramp:
-        own = [result for _, result in axes.points_along(line.column, line.best.result, results)]
+        own = [result for _, result in axes.find_along(line.column, line.best.result, results)]
         if bend := axes.find_knee(line.column, own):
             yield bend.where
         return
     grown = None
     if line.column in axes.WORKERS:
         counts = [(place.value, place.result) for place in line.places if isinstance(place.value, int)]
-        grown = axes.scale(line.column, counts, rivals)
+        grown = axes.measure_scaling(line.column, counts, rivals)
     rises = leads and line.run == (len(line.places) - 1,) * 2
     before = line.reaching
     if grown and (line.column == "nodes" or (rises and before and before.share < axes.MOST)):
@@ -237,7 +237,7 @@ def _span(column: str, low: Value, high: Value, between: str) -> str:
 
 def _latency(results: Sequence[PointSummary], shared: Shared) -> Sentence | None:
     """`Random read latency is lowest at queue depth 1: 84.0 µs ± 1.2 %, p99 140 µs; I/Os queue from ...`"""
-    best = headline.lowest_latency(results)
+    best = headline.find_lowest_latency(results)
     if best is None:
         return None
     varying = list(_varying(results))
@@ -246,7 +246,7 @@ def _latency(results: Sequence[PointSummary], shared: Shared) -> Sentence | None
     tail = best.metrics.get("latency_p99_s")
     p99 = f", p99 {formats.quantity(tail.median, formats.LATENCY)}" if tail else ""
     text = f"{formats.phase(best.result.phase)} latency is{where} {_figure(best)}{p99}{_doubt(best, shared)}"
-    lines = axes.lines_through(best.result, results, Rivals(results, best.column))
+    lines = axes.find_lines(best.result, results, Rivals(results, best.column))
     load = next((c for c in ("queue_depth", "threads_per_node") if c in varying), None)
     return Sentence(text, next((_queueing(line) for line in lines if line.column == load), ""), best.verdict)
 

@@ -23,7 +23,7 @@ from iosweep.judge.findings import ranked
 from iosweep.judge.remaining import set_name
 from iosweep.plan.model import Point, file_set, plan_files, read_plan
 from iosweep.report import answer
-from iosweep.report.results_table import ordered
+from iosweep.report.results_table import sort_results
 from iosweep.store.record import DataSet, PhaseRun, Record
 from iosweep.store.store import Store
 from iosweep.tables.reader import Campaign
@@ -48,9 +48,9 @@ def run(arguments: Namespace) -> int:
     with working(f"reading {results} ..."):
         outcome, summary = read_outcome(results), summarize(campaign.rows)
     if arguments.json:
-        sys.stdout.write(to_json(_document(campaign, ordered(summary, campaign.about.sweeps), outcome)))
+        sys.stdout.write(to_json(_document(campaign, sort_results(summary, campaign.about.sweeps), outcome)))
     elif arguments.all:
-        _show_table(ordered(summary, campaign.about.sweeps), campaign.about.ingested is not None)
+        _show_table(sort_results(summary, campaign.about.sweeps), campaign.about.ingested is not None)
     else:
         _show_headline(campaign, summary, outcome)
     # the outcome names damage that is there still, with its remedy
@@ -192,7 +192,10 @@ def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcom
         "verdicts": count_results(found),
         "acceptance": [acceptance.document(one) for one in acceptance.decide(campaign, found)],
         "headlines": [
-            _headline(group.title, card.best) for group in answer.groups(found) for card in group.cards if card.best
+            _headline(group.title, card.best)
+            for group in answer.make_groups(found)
+            for card in group.cards
+            if card.best
         ],
         "results": [
             {

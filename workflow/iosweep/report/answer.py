@@ -80,13 +80,13 @@ class Group:
 _Key = tuple[headline_groups.Conditions, str | None]
 
 
-def groups(
+def make_groups(
     results: Sequence[PointSummary], shares: PublishedShares | None = None, told: Shared = NOTHING
 ) -> list[Group]:
     """The headlines by conditions, because a best point exists only among points that compare. shares: of published
     figures; told: reasons that the page states once."""
     conditions, made = formats.conditions(results), _files(results)
-    over_nodes, several = any(result.nodes > 1 for result in results), findings.several_builds(results)
+    over_nodes, several = any(result.nodes > 1 for result in results), findings.find_several_builds(results)
 
     def place(result: PointSummary) -> str:
         build = findings.name_builds(result) if result.tool in several else ""
@@ -129,13 +129,13 @@ def _cards(results: Sequence[PointSummary], place: _Place, shares: PublishedShar
     for result in sorted(results, key=lambda result: phase_order(result.phase)):
         phases.setdefault(result.phase, []).append(result)
     for phase, own in phases.items():
-        if best := headline.highest(own):
+        if best := headline.find_highest(own):
             yield _card(best, place, shares, told)
         else:
-            reason = findings.reasons(own, most=1)
+            reason = findings.join_reasons(own, most=1)
             yield Card(formats.phase(phase), "", "", "", "", reason, own[0].state)
     for phase, own in phases.items():
-        if phase in LATENCY_PHASES and (best := headline.lowest_latency(own)):
+        if phase in LATENCY_PHASES and (best := headline.find_lowest_latency(own)):
             yield _card(best, place, shares, told)
 
 
@@ -147,7 +147,7 @@ def _card(best: Best, place: _Place, shares: PublishedShares, told: Shared) -> C
         more = f"p99 {formats.quantity(tail.median, units)}"
     elif not latency and result.nodes > 1:
         more = f"{formats.quantity(metric.mean / result.nodes, units)} per node"
-    incomplete = "" if best.confirmed else findings.incomplete(result)
+    incomplete = "" if best.confirmed else findings.describe_incomplete(result)
     spread = formats.spread(metric, units) if metric.n > 1 or not incomplete else ""
     published = (one.text for one in shares.get((result.point, result.phase), ()) if one.published.lowest == latency)
     return Card(
@@ -169,28 +169,28 @@ def _card(best: Best, place: _Place, shares: PublishedShares, told: Shared) -> C
 
 def answer(campaign: Campaign, results: Sequence[PointSummary], shares: PublishedShares) -> dict[str, object]:
     """Values of the first screen, for the template."""
-    told = findings.shared(results)
+    told = findings.find_shared(results)
     planned = repetitions(campaign.rows, campaign.about.sweeps)
     counts = count_repetitions(planned)
     decisions = acceptance.decide(campaign, results)
-    cards = groups(results, shares, told)
+    cards = make_groups(results, shares, told)
     return {
         "about": campaign.about,
         "measured": formats.span(row.started for row in campaign.rows if row.started),
         "hosts": _hosts(results),
         "targets": list(dict.fromkeys((r.target_fstype, r.target_source) for r in campaign.rows if r.target_source)),
-        "tools": tables.programs(campaign),
+        "tools": tables.name_programs(campaign),
         "counts": {one: count for one, count in counts.items() if count or one not in ("left", "unneeded")},
-        "progress": findings.measured(counts),
+        "progress": findings.describe_progress(counts),
         "shares": _bar(counts),
         "absent": {one: findings.explain(planned, one, told) for one in _TOLD if counts[one]},
-        "not_checked": tables.not_checked(campaign.checks),
-        "scaled": scaled(campaign.about.sweeps),
+        "not_checked": tables.count_not_checked(campaign.checks),
+        "scaled": warn_about_scaled(campaign.about.sweeps),
         "node_check": system.node_check(campaign, results),
         "pinned": system.pinning_proven(campaign),
-        "remarks": remarks(campaign),
+        "remarks": warn_about_target(campaign),
         "unlike": system.unlike(campaign, results),
-        "unlike_builds": list(findings.unlike_builds(results)),
+        "unlike_builds": list(findings.warn_unlike_builds(results)),
         "acceptance": decisions,
         "acceptance_shared": acceptance.shared(decisions),
         "accepted": (acceptance.worst(decisions), acceptance.sentence(decisions)) if decisions else None,
@@ -233,7 +233,7 @@ def _bar(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:
     return found
 
 
-def remarks(campaign: Campaign) -> list[str]:
+def warn_about_target(campaign: Campaign) -> list[str]:
     """Warnings about the target and the place of the results."""
     directory, types = campaign.about.target.directory, {row.target_fstype for row in campaign.rows}
     found = []
@@ -264,7 +264,7 @@ def remarks(campaign: Campaign) -> list[str]:
     return found
 
 
-def scaled(sweeps: Iterable[SweepFacts]) -> list[str]:
+def warn_about_scaled(sweeps: Iterable[SweepFacts]) -> list[str]:
     """Warnings about scaled suites, naming the sweeps if only part of a suite is scaled."""
     suites: dict[str, list[SweepFacts]] = {}
     for sweep in sweeps:
@@ -291,24 +291,26 @@ def table(campaign: Campaign, results: Sequence[PointSummary]) -> RenderableType
     from rich.table import Table
     from rich.text import Text
 
-    told = findings.shared(results)
+    told = findings.find_shared(results)
     hosts = {host for result in results for host in result.hosts}
     on = f", {len(hosts):,} nodes: {formats.hosts(hosts)}" if len(hosts) > 1 else ""
     title = Text.assemble((campaign.about.campaign, "bold"), " on ", (campaign.about.target.directory, "bold"), on)
     parts: list[RenderableType] = [title, _verdicts(campaign, told)]
-    parts += [Text(text, style="yellow") for text in (*remarks(campaign), *scaled(campaign.about.sweeps))]
+    parts += [
+        Text(text, style="yellow") for text in (*warn_about_target(campaign), *warn_about_scaled(campaign.about.sweeps))
+    ]
     if checked := system.node_check(campaign, results):
         parts.append(Text(f"Node check: {checked.sentence}", style="yellow" if checked.odd else ""))
     if pinned := system.pinning_proven(campaign):
         parts.append(Text(f"CPUs: {pinned[1]}", style="red" if pinned[0] else ""))
     parts += [Text(text, style="" if in_turn else "yellow") for in_turn, text in system.unlike(campaign, results)]
-    parts += [Text(f"Unlike builds: {text}", style="yellow") for text in findings.unlike_builds(results)]
+    parts += [Text(f"Unlike builds: {text}", style="yellow") for text in findings.warn_unlike_builds(results)]
     for sweep in sentences.describe_sweeps(results, campaign.about.sweeps, system.SUITE, told):
         parts.append(Text(f"\n{sweep.sweep}", style="italic"))
         parts += [Padding(Text(one.text), (0, 0, 0, 2)) for one in sweep.sentences]
     stacked = any(result.nodes > 1 for result in results)  # then places are longer
     shares = acceptance.published_shares(results, campaign.about.sweeps)
-    for group in groups(results, shares, told):
+    for group in make_groups(results, shares, told):
         grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
         grid.add_column(no_wrap=True)
         grid.add_column(justify="right", no_wrap=stacked)
@@ -329,13 +331,13 @@ def _verdicts(campaign: Campaign, told: Shared) -> Text:
 
     planned = repetitions(campaign.rows, campaign.about.sweeps)
     counts = count_repetitions(planned)
-    line = Text(f"{findings.measured(counts)}: ")
+    line = Text(f"{findings.describe_progress(counts)}: ")
     shown = {one: count for one, count in counts.items() if count or one != "unneeded"}
     line.append_text(Text("   ").join(_verdict(one, f"{count:,} {one}") for one, count in shown.items()))
     for outcome in _TOLD:
         if counts[outcome]:
             line.append(f"\n{counts[outcome]:,} {outcome}: {findings.explain(planned, outcome, told)}")
-    unchecked, applicable = tables.not_checked(campaign.checks)
+    unchecked, applicable = tables.count_not_checked(campaign.checks)
     if applicable:  # no check is made if everything is missing
         line.append(f"\n{unchecked:,} of {human_count(applicable, 'check')} not checked")
     return line

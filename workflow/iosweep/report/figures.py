@@ -11,7 +11,7 @@ from itertools import product
 from msgspec import Struct, structs
 
 from iosweep.analysis import axes, findings, formats
-from iosweep.analysis.axes import Bend, Scaling, Slice, slices, strangers
+from iosweep.analysis.axes import Bend, Scaling, Slice, find_strangers, make_slices
 from iosweep.analysis.formats import Unit
 from iosweep.analysis.headline import Rivals
 from iosweep.analysis.summary import OUTCOMES, Metric, PointSummary, distinct, distinct_or_unknown, phase_order
@@ -186,7 +186,7 @@ def rate_figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Fi
     for each value."""
     origin, ramps = formats.origin(campaign), {sweep.name: sweep.ramp for sweep in campaign.about.sweeps}
     found = []
-    for cut in slices(campaign, results):
+    for cut in make_slices(campaign, results):
         for quantity, phase in product(_quantities(cut), _phases(cut.results) if cut.facet else [None]):
             if figure := _rate_figure(cut, quantity, phase, origin, ramps[cut.sweep]):
                 found.append(figure)
@@ -213,7 +213,7 @@ def _rate_figure(cut: Slice, quantity: str, phase: str | None, origin: str, ramp
         return None  # the figure of throughput says why
     bars = _bars(drawable, lines)
     largest = _largest(cut, drawable) if cut.x == "nodes" else {}
-    several = bool(findings.several_builds(drawable))
+    several = bool(findings.find_several_builds(drawable))
     bends = {} if quantity == "latency" else _knees(cut, results, ramp)
     panels: list[Panel] = []
     marks: list[Mark] = []
@@ -224,7 +224,7 @@ def _rate_figure(cut: Slice, quantity: str, phase: str | None, origin: str, ramp
             for result in inside:
                 found = _marks(result, cut, lines, bars, unit, len(panels), several)
                 if result in drawable and (most := largest.get((result.phase, *cut.line_of(result)))):
-                    apart, where = bool(strangers(result, most)), f"on {formats.hosts(result.hosts)}"
+                    apart, where = bool(find_strangers(result, most)), f"on {formats.hosts(result.hosts)}"
                     found = [structs.replace(mark, apart=apart, where=where) for mark in found]
                 knee, label = bends.get((result.point, result.phase), (None, None))
                 marks += (structs.replace(_within(mark, panel), knee=knee, label=label) for mark in found)
@@ -398,7 +398,7 @@ class _Growth:
 def scaling_figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
     """Share of linear growth: a figure for each slice over node counts."""
     origin, found = formats.origin(campaign), []
-    for cut in slices(campaign, results):
+    for cut in make_slices(campaign, results):
         if cut.x == "nodes" and (lines := [*_growing(cut)]):
             found.append(_scaling_figure(cut, lines, origin))
     return found
@@ -415,7 +415,7 @@ def _growing(cut: Slice) -> Iterator[_Growth]:
             counts = sorted(
                 ((result.count(cut.x) or 1, result) for result in line if result.headline), key=lambda one: one[0]
             )
-            if rivals and (scaling := axes.scale(cut.x, counts, rivals)):
+            if rivals and (scaling := axes.measure_scaling(cut.x, counts, rivals)):
                 named = [formats.named(cut.facet, facet)] if cut.facet else []
                 yield _Growth(
                     ", ".join([*([formats.phase(phase)] if cut.color else []), *named]),
@@ -535,10 +535,10 @@ def _rate_notes(
         yield BARS[bars]
         if len(lines) > 1 and bars != "none":
             yield "p99: median of the repetitions' 99th percentiles."
-    yield from (text for _, text in findings.unlike_hosts(drawable))
-    yield from (text[0].upper() + text[1:] for text in findings.unlike_builds(drawable))
+    yield from (text for _, text in findings.warn_unlike_hosts(drawable))
+    yield from (text[0].upper() + text[1:] for text in findings.warn_unlike_builds(drawable))
     if largest:
-        ran = [strangers(result, largest[result.phase, *cut.line_of(result)]) for result in drawable]
+        ran = [find_strangers(result, largest[result.phase, *cut.line_of(result)]) for result in drawable]
         if apart := list(filter(None, ran)):
             count = human_count(len(apart), "result")
             hosts = formats.hosts(set().union(*apart))
@@ -558,12 +558,12 @@ def _verdict_notes(
 ) -> Iterator[str]:
     """Explain hollow marks, and results that are not drawn, with reasons."""
     if hollow := [result for result in drawn if result.verdict != "valid"]:
-        yield f"Hollow: {len(hollow)} not valid ({findings.reasons(hollow)})."
+        yield f"Hollow: {len(hollow)} not valid ({findings.join_reasons(hollow)})."
     # a result that counts but lacks this figure has no verdict to report: the tool does not print it
     unused = [result for result in results if not result.used]
     for state in OUTCOMES:
         if own := [result for result in unused if result.state == state]:
-            yield f"Not drawn: {len(own)} {state} ({findings.reasons(own)})."
+            yield f"Not drawn: {len(own)} {state} ({findings.join_reasons(own)})."
     if without := [result for result in cut.without if phase in (None, result.phase)]:
         yield f"Not drawn: {human_count(len(without), 'result')} of unknown {parameters()[cut.x].shown}."
 

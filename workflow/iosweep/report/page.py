@@ -44,7 +44,7 @@ def render(results: Path) -> str:
 
 
 def _page(results: Path, campaign: Campaign) -> str:
-    summary = results_table.ordered(summarize(campaign.rows), campaign.about.sweeps)
+    summary = results_table.sort_results(summarize(campaign.rows), campaign.about.sweeps)
     drawings = figures(campaign, summary)
     shares = acceptance.published_shares(summary, campaign.about.sweeps)
     style = html.read("page.css")
@@ -74,17 +74,17 @@ def _sections(campaign: Campaign, results: Sequence[PointSummary], drawings: Seq
         "columns_of": drawing.columns,
         "rows": len(campaign.rows),
         "shown": len(results),
-        "constant": results_table.constant(results),
-        "having": results_table.having(results),
-        "metadata": tables.metadata_tables(campaign, results),
+        "constant": results_table.describe_constant(results),
+        "having": results_table.count_outcomes(results),
+        "metadata": tables.make_metadata_tables(campaign, results),
         "checks": tables.summarize_checks(campaign.checks),
-        "coverage": tables.coverage(about.sweeps, results),
+        "coverage": tables.count_coverage(about.sweeps, results),
         "meanings": findings.VERDICT_MEANINGS,
         "cpus": system.describe_cpus(campaign),
         "nodes": system.describe_nodes(campaign),
-        "builds": tables.builds(campaign, results),
-        "spack_builds": tables.spack_builds(campaign),
-        "repetitions_of": tables.repetitions,
+        "builds": tables.describe_builds(campaign, results),
+        "spack_builds": tables.describe_spack_builds(campaign),
+        "repetitions_of": tables.describe_repetitions,
         "ingested": about.ingested,
     }
 
@@ -97,17 +97,17 @@ def _data(
     shares: PublishedShares,
 ) -> dict[str, object]:
     """Content of the data element, for the scripts."""
-    repetitions = results_table.median_repetitions(summary)
+    repetitions = results_table.find_median_repetitions(summary)
     series, rates = load_series(results, repetitions)
-    latencies = load_latencies(results, results_table.counted_repetitions(summary))
+    latencies = load_latencies(results, results_table.find_counted_repetitions(summary))
     places = {(result.point, result.phase): place for place, result in enumerate(summary)}
     return {
         "campaign": campaign.about.campaign,
         "symbols": findings.VERDICT_SYMBOLS,
-        "table": results_table.payload(summary, campaign.checks, shares),
-        "latencies": results_table.latencies_of(summary, latencies),
-        "series": results_table.over_time(summary, repetitions, series, rates),
-        "quantities": results_table.quantities(summary),
+        "table": results_table.make_payload(summary, campaign.checks, shares),
+        "latencies": results_table.list_latencies(summary, latencies),
+        "series": results_table.draw_over_time(summary, repetitions, series, rates),
+        "quantities": results_table.make_quantities(summary),
         "kinds": "".join(result.kind[0] for result in summary),
         "figures": {
             figure.name: {

@@ -17,7 +17,7 @@ from iosweep.details import Histogram, NodeRate, Series
 from iosweep.judge.agreement import COUNTED
 from iosweep.judge.nodes import coarser, summed
 from iosweep.plan.model import SweepFacts
-from iosweep.report.tables import Phase, open_checks
+from iosweep.report.tables import Phase, find_open_checks
 from iosweep.tables.reader import CheckRow, PhaseKey, Row, Value
 from iosweep.tools import Option, parameters
 
@@ -100,7 +100,7 @@ class Payload(Struct, frozen=True):
     details: list[Details]
 
 
-def ordered(results: Iterable[PointSummary], sweeps: Iterable[SweepFacts]) -> list[PointSummary]:
+def sort_results(results: Iterable[PointSummary], sweeps: Iterable[SweepFacts]) -> list[PointSummary]:
     """Sort results by sweep, parameters and phase, so that neighbors in the table differ little."""
     place: dict[str, int] = {}
     for number, sweep in enumerate(sweeps):
@@ -118,9 +118,9 @@ def ordered(results: Iterable[PointSummary], sweeps: Iterable[SweepFacts]) -> li
     return [listed[i] for i in sorted(range(len(listed)), key=key)]
 
 
-def payload(results: Sequence[PointSummary], checks: Iterable[CheckRow], shares: PublishedShares) -> Payload:
+def make_payload(results: Sequence[PointSummary], checks: Iterable[CheckRow], shares: PublishedShares) -> Payload:
     """The table for the page's script. shares: of published figures."""
-    opened = open_checks(checks)
+    opened = find_open_checks(checks)
     columns = list(_columns(results, shares))
     return Payload(
         columns=[column for column, _ in columns],
@@ -130,8 +130,8 @@ def payload(results: Sequence[PointSummary], checks: Iterable[CheckRow], shares:
     )
 
 
-def varying(results: Sequence[PointSummary]) -> list[str]:
-    """Parameters that get a column because they vary among the results of a kind. `constant` has the others."""
+def find_varying(results: Sequence[PointSummary]) -> list[str]:
+    """Parameters that get a column because they vary among the results of a kind. describe_constant has the others."""
     kinds: dict[str, list[PointSummary]] = {}
     for result in results:
         kinds.setdefault(result.kind, []).append(result)
@@ -144,9 +144,9 @@ def varying(results: Sequence[PointSummary]) -> list[str]:
     ]
 
 
-def constant(results: Sequence[PointSummary]) -> dict[str, str]:
+def describe_constant(results: Sequence[PointSummary]) -> dict[str, str]:
     """The other parameters in words, by kind of phase: `data`, `metadata`; `IOR data` if several tools measured."""
-    shown = varying(results)
+    shown = find_varying(results)
     texts = {}
     for kind in ("data", "metadata"):
         of_kind = [result for result in results if result.kind == kind]
@@ -174,7 +174,7 @@ def _is_words(option: Option) -> bool:
     return option.kind in ("flag", "choice")
 
 
-def having(results: Iterable[PointSummary]) -> dict[str, int]:
+def count_outcomes(results: Iterable[PointSummary]) -> dict[str, int]:
     """Outcome -> number of results with a repetition that has it."""
     counts = Counter(one for result in results for one in result.outcomes)
     return {one: counts[one] for one in OUTCOMES}
@@ -190,7 +190,7 @@ def _columns(results: Sequence[PointSummary], shares: PublishedShares) -> Iterat
     yield Column("phase", "phase", "phase"), lambda result: formats.phase(result.phase)
     if len({result.tool for result in results}) > 1:
         yield Column("tool", "text", "tool", rank=1), lambda result: formats.tool(result.tool)
-    for name in varying(results):
+    for name in find_varying(results):
         option = parameters()[name]
         kind, rank = ("text", 3) if _is_words(option) else (option.kind, 1)
         unit = "" if option.kind == "size" else option.unit
@@ -203,7 +203,7 @@ def _columns(results: Sequence[PointSummary], shares: PublishedShares) -> Iterat
         )
     if any(result.host_sets > 1 for result in results):
         yield Column("hosts", "count", "hosts", rank=2), lambda result: len(result.hosts) or None
-    if findings.several_builds(results):
+    if findings.find_several_builds(results):
         yield Column("build", "text", "build", rank=2), lambda result: ", ".join(result.builds) or None
     for name, (title, unit, size) in _FIGURES.items():
         if any(name in result.metrics for result in results):
@@ -325,7 +325,7 @@ class Quantity(Struct, frozen=True):
     high: list[float | None]
 
 
-def quantities(results: Sequence[PointSummary]) -> dict[str, Quantity]:
+def make_quantities(results: Sequence[PointSummary]) -> dict[str, Quantity]:
     """Quantities that any result has, for the switches."""
 
     def rounded(values: Iterable[float | None]) -> list[float | None]:
@@ -410,7 +410,7 @@ class OfResult(Struct, frozen=True, omit_defaults=True):
     none: str = ""
 
 
-def median_repetitions(results: Iterable[PointSummary]) -> dict[PhaseKey, int]:
+def find_median_repetitions(results: Iterable[PointSummary]) -> dict[PhaseKey, int]:
     """The repetition of each phase whose headline is nearest to the median; the first if none counts."""
     found = {}
     for result in results:
@@ -425,7 +425,7 @@ def median_repetitions(results: Iterable[PointSummary]) -> dict[PhaseKey, int]:
     return found
 
 
-def over_time(
+def draw_over_time(
     results: Sequence[PointSummary],
     repetitions: Mapping[PhaseKey, int],
     series: Mapping[PhaseKey, Sequence[Series]],
@@ -531,13 +531,13 @@ def _part(host: str, worker: int | None) -> str:
     return ", ".join(filter(None, (host, "" if worker is None else f"worker {worker}")))
 
 
-def counted_repetitions(results: Sequence[PointSummary]) -> set[tuple[str, str, int]]:
+def find_counted_repetitions(results: Sequence[PointSummary]) -> set[tuple[str, str, int]]:
     """(point, phase, repetition) of the repetitions whose latencies are in the report."""
     rows = (row for result in results for row in result.rows if "latency_mean_s" in row.figures)
     return {(r.point, r.phase, r.repetition) for r in rows if r.verdict in COUNTED and r.repetition and not r.confirms}
 
 
-def latencies_of(results: Sequence[PointSummary], known: Mapping[tuple[str, str], Histogram]) -> dict[str, object]:
+def list_latencies(results: Sequence[PointSummary], known: Mapping[tuple[str, str], Histogram]) -> dict[str, object]:
     """For the page's script: percents, and the latencies of each result at these in seconds (empty without any)."""
     found = [known.get((result.point, result.phase)) for result in results]
     return {

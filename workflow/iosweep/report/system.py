@@ -240,7 +240,7 @@ def unlike(campaign: Campaign, results: Sequence[PointSummary]) -> list[tuple[bo
     """Warnings about means over different nodes, and whether the nodes took turns. The node check is excluded, because
     it compares nodes."""
     points = _points(campaign)
-    return list(findings.unlike_hosts(result for result in results if result.point not in points))
+    return list(findings.warn_unlike_hosts(result for result in results if result.point not in points))
 
 
 def _points(campaign: Campaign) -> set[str]:

@@ -51,7 +51,7 @@ class Table:
     rows: tuple[TableRow, ...]
 
 
-def metadata_tables(campaign: Campaign, results: Sequence[PointSummary]) -> list[Table]:
+def make_metadata_tables(campaign: Campaign, results: Sequence[PointSummary]) -> list[Table]:
     """Rates of mdtest by operation (rows) and an axis (columns): a table for each sweep and value of other axes."""
     conditions = formats.conditions(results)
     measured = [r for r in merge_point_parameters(results) if (r.tool, r.kind) == ("mdtest", "metadata")]
@@ -146,7 +146,7 @@ class Check:
 def summarize_checks(checks: Iterable[CheckRow]) -> list[Check]:
     """Count the outcomes of each check: failed checks that explain others come first, then by number of failures."""
     by_name: dict[str, list[CheckRow]] = {}
-    for row in once_each(checks):
+    for row in drop_repeated(checks):
         by_name.setdefault(row.check, []).append(row)
     found = [
         Check(
@@ -167,13 +167,13 @@ def summarize_checks(checks: Iterable[CheckRow]) -> list[Check]:
     return sorted(found, key=key)
 
 
-def not_checked(checks: Iterable[CheckRow]) -> tuple[int, int]:
+def count_not_checked(checks: Iterable[CheckRow]) -> tuple[int, int]:
     """(number of checks that could not be made, number of checks that applied)."""
-    outcomes = Counter(row.outcome for row in once_each(checks))
+    outcomes = Counter(row.outcome for row in drop_repeated(checks))
     return outcomes["not checked"], outcomes.total() - outcomes["not applicable"]
 
 
-def once_each(checks: Iterable[CheckRow]) -> Iterator[CheckRow]:
+def drop_repeated(checks: Iterable[CheckRow]) -> Iterator[CheckRow]:
     """Yield each finding once: disagreement of ten repetitions is a single finding."""
     seen = set()
     for row in checks:
@@ -188,7 +188,7 @@ def _commonest(rows: Iterable[CheckRow], outcome: str) -> tuple[tuple[str, int],
     return tuple(findings.rank([row.evidence or ""] for row in rows if row.outcome == outcome)[:3])
 
 
-def open_checks(checks: Iterable[CheckRow]) -> dict[Phase, list[str]]:
+def find_open_checks(checks: Iterable[CheckRow]) -> dict[Phase, list[str]]:
     """Checks that failed or could not be made, and what excluded other campaigns, in words."""
     opened: dict[Phase, list[str]] = {}
     for row in checks:
@@ -209,7 +209,7 @@ class Coverage:
     reasons: Mapping[str, str]
 
 
-def coverage(sweeps: Iterable[SweepFacts], results: Iterable[PointSummary]) -> list[Coverage]:
+def count_coverage(sweeps: Iterable[SweepFacts], results: Iterable[PointSummary]) -> list[Coverage]:
     """Count the points of each sweep by outcome."""
     phases: dict[str, list[PointSummary]] = {}
     for result in results:
@@ -224,7 +224,7 @@ def _coverage(sweep: SweepFacts, phases: Mapping[str, Sequence[PointSummary]], s
     for state in _OUTCOMES[:0:-1]:
         own = [one for point in sweep.points if states.get(point) == state for one in phases[point]]
         if own := [one for one in own if one.state == state]:
-            reasons[state] = findings.reasons(own)
+            reasons[state] = findings.join_reasons(own)
     return Coverage(sweep.name, counts, reasons)
 
 
@@ -243,7 +243,7 @@ class Build:
     documents: tuple[str, ...]
 
 
-def builds(campaign: Campaign, results: Sequence[PointSummary]) -> list[Build]:
+def describe_builds(campaign: Campaign, results: Sequence[PointSummary]) -> list[Build]:
     """The builds behind the results, tool by tool."""
     measured: dict[tuple[str, str], list[Row]] = {}  # (tool, name of the build) -> rows
     for row in campaign.rows:
@@ -287,7 +287,7 @@ def _package(name: str | None) -> str:
     return f"package {name}" if name else "of no package"
 
 
-def spack_builds(campaign: Campaign) -> Iterator[tuple[str, str, list[str]]]:
+def describe_spack_builds(campaign: Campaign) -> Iterator[tuple[str, str, list[str]]]:
     """(key of a Spack build document, versions of Spack and packages, checkouts with uncommitted changes)."""
     for key, document in campaign.about.builds.items():
         if document.provider == "spack" and document.spack and document.repository:
@@ -300,7 +300,7 @@ def spack_builds(campaign: Campaign) -> Iterator[tuple[str, str, list[str]]]:
             yield key, about, changed
 
 
-def programs(campaign: Campaign) -> list[str]:
+def name_programs(campaign: Campaign) -> list[str]:
     """Tools with their versions: `fio 3.37 (Spack)`."""
     spack = {key for key, document in campaign.about.builds.items() if document.provider == "spack"}
     found = dict.fromkeys(
@@ -311,7 +311,7 @@ def programs(campaign: Campaign) -> list[str]:
     return list(found)
 
 
-def repetitions(settings: Repetitions) -> str:
+def describe_repetitions(settings: Repetitions) -> str:
     """`3 to 10, until the 95 % confidence interval is within ± 5 %`"""
     low, high, until = settings.min, settings.max, settings.half_width
     text = str(low) if low == high else f"{low} to {high}"
