@@ -18,7 +18,7 @@ from iosweep.files import documents
 from iosweep.slurm import query
 from iosweep.store.store import Store
 from iosweep.target import directory as directories
-from iosweep.target import identify, lock, removal
+from iosweep.target import identify, lock, trees
 from iosweep.target.agent import Agent
 from machine import InProcess
 from targets import OWNER, as_root, at, listing, made, make_place, marker_in, names
@@ -310,7 +310,7 @@ def test_a_slurm_that_does_not_answer_is_noted(
 
 def test_ctrl_c_stops_it_and_it_goes_on_the_next_time(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(agent: Agent, operation: Any, *arguments: Any, **more: Any) -> Any:
-        if operation is removal.remove_all:
+        if operation is trees.remove_all:
             (Path(left.directory) / "fresh" / "p-r1" / "0.0").unlink()
             raise KeyboardInterrupt
         return InProcess.call(agent, operation, *arguments, **more)
@@ -339,7 +339,7 @@ def test_results_and_target_are_locked_while_files_go(left: Left, monkeypatch: p
     facts, seen = identify.identify(str(left.target)), []
 
     def call(agent: Agent, operation: Any, *arguments: Any, **more: Any) -> Any:
-        if operation is removal.remove_all:
+        if operation is trees.remove_all:
             seen.append(lock.holder(left.results / lock.NAME))
             with pytest.raises(Busy), lock.exclude(None, facts, lock.Owner("other", "/r")):
                 pass

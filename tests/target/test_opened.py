@@ -11,7 +11,7 @@ import pytest
 
 from iosweep.errors import Refused
 from iosweep.target import directory as directories
-from iosweep.target import removal, trees
+from iosweep.target import trees
 from iosweep.target.directory import Place
 from targets import OTHER, OWNER, as_root, listing, made, refusal
 
@@ -25,8 +25,8 @@ WORKING: Steps = {
     "examine": lambda p: trees.examine_files(p, [trees.Look("sets/s", ["0.0"], 4)]),
 }
 REMOVING: Steps = {
-    "remove": lambda p: removal.remove(p, "sets", workers=1),
-    "remove_all": lambda p: removal.remove_all(p, workers=1),
+    "remove": lambda p: trees.remove(p, "sets", workers=1),
+    "remove_all": lambda p: trees.remove_all(p, workers=1),
 }
 READING: Steps = {
     "usage": trees.measure_usage, "parts": trees.list_parts, "count": lambda p: trees.count_files(p, "sets"),
@@ -98,7 +98,7 @@ def test_a_directory_that_another_user_owns_is_left_alone(ours: Place) -> None:
 #: By these calls a step reaches the file system.
 CALLS = ("open", "scandir", "stat", "mkdir", "rename", "unlink", "rmdir", "listdir")
 DEEP: Steps = {
-    "remove": lambda p: removal.remove(p, "sets/s", workers=1),
+    "remove": lambda p: trees.remove(p, "sets/s", workers=1),
     "remove_all": REMOVING["remove_all"],
     "ensure": lambda p: made(p, "sets/s/deep"),
     "state": lambda p: directories.probe(p, data=False),
@@ -163,13 +163,13 @@ def test_the_directory_that_is_removed_at_last_is_the_one_that_was_opened(
     ours: Place, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An empty directory of somebody else comes to its place while ours is emptied."""
-    tree = removal._Removal.tree
+    tree = trees._Removal.tree
 
     def swap(self: Any, path: str) -> None:
         tree(self, path)
         Path(ours.directory).rename(place / "iosweep-away")
         Path(ours.directory).mkdir()
 
-    monkeypatch.setattr(removal._Removal, "tree", swap)
-    removal.remove_all(ours)
+    monkeypatch.setattr(trees._Removal, "tree", swap)
+    trees.remove_all(ours)
     assert Path(ours.directory).exists()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iosweep.target import removal, trees
+from iosweep.target import trees
 from iosweep.target.trees import Stamps
 from targets import as_root, at, made, marker_in, mounted, names, refusal
 
@@ -31,18 +31,18 @@ def test_directories_of_any_name_are_made_counted_and_removed(ours: str) -> None
         made(at(ours), f"sets/{below}")
         assert trees.count_files(at(ours), f"sets/{below}") == 1, below
         (top / "deep").mkdir()
-        found = removal.remove(at(ours), f"sets/{below}")
+        found = trees.remove(at(ours), f"sets/{below}")
         assert found == NOTHING | {"files": 1, "directories": 2, "bytes": 4096}, below
         assert not top.exists()
         for gone in (f"sets/{below}", f"sets/{below}/x/y"):
-            assert removal.remove(at(ours), gone) == NOTHING
+            assert trees.remove(at(ours), gone) == NOTHING
     assert marker_in(ours)
 
 
 def test_no_name_leads_out_of_the_directory(ours: str) -> None:
     made(at(ours), "fresh/x")
     steps: dict[str, Callable[[str], object]] = {
-        "remove": lambda below: removal.remove(at(ours), below),
+        "remove": lambda below: trees.remove(at(ours), below),
         "ensure": lambda below: made(at(ours), below),
         "count": lambda below: trees.count_files(at(ours), below),
     }
@@ -84,7 +84,7 @@ def test_a_link_inside_is_not_followed_and_in_a_removal_only_the_link_goes(ours:
         ):
             with pytest.raises(OSError, match=NO_DIRECTORY):
                 touch(below)
-        assert NO_DIRECTORY in removal.remove(at(ours), below)["wrong"][0]
+        assert NO_DIRECTORY in trees.remove(at(ours), below)["wrong"][0]
     # entries of a tree that lead away, or are no files
     top = Path(ours) / "sets" / "x"
     (top / "away").symlink_to(place / "theirs")
@@ -93,7 +93,7 @@ def test_a_link_inside_is_not_followed_and_in_a_removal_only_the_link_goes(ours:
     os.mkfifo(top / "pipe")
     os.link(place / "precious", top / "theirs")  # another name of their file
     before = (place / "precious").stat()
-    done = removal.remove(at(ours), "sets")
+    done = trees.remove(at(ours), "sets")
     assert (done["files"], done["directories"], done["wrong"]) == (5, 2, [])
     assert (place / "precious").stat().st_ino == before.st_ino
 
@@ -211,18 +211,18 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
         now[0] += 0.01
         unlink(name, dir_fd=dir_fd)
 
-    monkeypatch.setattr(removal.os, "unlink", slowly)
-    monkeypatch.setattr(removal, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(trees.os, "unlink", slowly)
+    monkeypatch.setattr(trees, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
 
 def test_a_whole_tree_is_removed_also_one_of_more_names_than_are_held(
     ours: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(removal, "_HELD", 7)
+    monkeypatch.setattr(trees, "_HELD", 7)
     files = tree(Path(ours) / "sets", 5, 20)
     (Path(ours) / "sets" / "0" / "f").write_bytes(bytes(SIZE))
     os.link(Path(ours) / "sets" / "0" / "f", Path(ours) / "another")  # its bytes stay
-    done = removal.remove(at(ours), "sets")
+    done = trees.remove(at(ours), "sets")
     assert done == NOTHING | {"files": files + 1, "directories": 5 * 5 + 5 + 1}
     assert names(ours) == ["another", "iosweep.json"]
 
@@ -232,14 +232,14 @@ def test_a_removal_ends_in_time_and_goes_on_the_next_time(ours: str) -> None:
     """0.105 s are ten files of 10 ms, and the one that was begun before."""
     files = tree(Path(ours) / "sets", 3, 40)
     gone = 0
-    while (done := removal.remove(at(ours), "sets", 0.105, 1))["left"]:
+    while (done := trees.remove(at(ours), "sets", 0.105, 1))["left"]:
         assert done["files"] == 11
         gone += done["files"]
         assert trees.count_files(at(ours), "sets") == files - gone
     assert gone + done["files"] == files
     assert names(ours) == ["iosweep.json"]
     (Path(ours) / "sets" / "empty").mkdir(parents=True)
-    assert removal.remove(at(ours), "sets", -1.0) == NOTHING | {"left": True}
+    assert trees.remove(at(ours), "sets", -1.0) == NOTHING | {"left": True}
 
 
 @pytest.mark.usefixtures("clock")
@@ -247,7 +247,7 @@ def test_the_marker_goes_last(ours: str) -> None:
     """What a removal leaves that was stopped is still ours."""
     files = tree(Path(ours) / "sets", 2, 10)
     place, gone = at(ours), 0
-    while (done := removal.remove_all(place, 0.035, 1))["left"]:
+    while (done := trees.remove_all(place, 0.035, 1))["left"]:
         gone += done["files"]
         assert marker_in(ours)["uuid"] == place.uuid
     assert gone > 0
@@ -264,13 +264,13 @@ def test_a_removal_leaves_mount_points_alone(ours: str, place: Path, kind: str) 
     mount = ("-t", "tmpfs", "tmpfs") if kind == "another" else ("--bind", str(place / "theirs"))
     with mounted("mount", *mount, str(where)):
         inside = names(where)
-        for done in (removal.remove(at(ours), "sets"), removal.remove_all(at(ours))):
+        for done in (trees.remove(at(ours), "sets"), trees.remove_all(at(ours))):
             assert [wrong.partition(":")[0] for wrong in done["wrong"]] == ["sets/x/mounted"]
         assert names(where) == inside
         assert names(Path(ours) / "sets") == ["x"]
         assert trees.measure_usage(at(ours))["files"] == 1
         assert marker_in(ours)
-    assert removal.remove(at(ours), "sets") == NOTHING | {"directories": 3}
+    assert trees.remove(at(ours), "sets") == NOTHING | {"directories": 3}
 
 
 def test_a_removal_leaves_what_others_made_alone(ours: str) -> None:
@@ -279,7 +279,7 @@ def test_a_removal_leaves_what_others_made_alone(ours: str) -> None:
     (Path(ours) / "sets" / "README").touch()
     (Path(ours) / "notes.txt").touch()
     (Path(ours) / "theirs").mkdir()
-    done = removal.remove_all(at(ours))
+    done = trees.remove_all(at(ours))
     assert (len(done["wrong"]), done["files"]) == (3, 1)
     assert names(ours) == ["iosweep.json", "notes.txt", "sets", "theirs"]
     assert names(Path(ours) / "sets") == ["README"]

@@ -27,7 +27,7 @@ from iosweep.jobs import pending
 from iosweep.slurm import query
 from iosweep.store.record import ClaimedTarget
 from iosweep.store.store import Store
-from iosweep.target import directory, identify, lock, removal, trees
+from iosweep.target import directory, identify, lock, trees
 from iosweep.target.agent import Agent
 from iosweep.target.directory import Place
 from iosweep.text import human_count, printable
@@ -144,7 +144,7 @@ def _remove(ours: _Directory) -> None:
     gone, left = Counter[str](), True
     with Console(stderr=True).status("") as status:
         while left:
-            answer = ours.agent.call(removal.remove_all, ours.place, _SLICE_S)
+            answer = ours.agent.call(trees.remove_all, ours.place, _SLICE_S)
             for counted in ("files", "directories", "bytes"):
                 gone[counted] += answer[counted]
             removed = f"{human_count(gone['files'], 'file')} of {human_size(gone['bytes'])}"

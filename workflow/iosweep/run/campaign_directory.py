@@ -21,12 +21,12 @@ from iosweep.run.agents import RemoteAgents
 from iosweep.run.target_check import unfit
 from iosweep.store.record import ClaimedTarget, Target
 from iosweep.store.store import Store
-from iosweep.target import directory, identify, removal, space, trees
+from iosweep.target import directory, identify, space, trees
 from iosweep.target.agent import Agent
 from iosweep.target.directory import FRESH, SETS, Place
 from iosweep.target.identify import FileSystem
-from iosweep.target.removal import Removed
 from iosweep.target.space import Room
+from iosweep.target.trees import Removed
 
 #: Time limit for deleted files to become free space (MooseFS: 2 to 5 s).
 FREED_S = 10.0
@@ -85,7 +85,7 @@ class CampaignDirectory:
         if there and there.layout != self._target.layout:
             # existing files keep the striping that they were made with
             for part in (FRESH, SETS):
-                if stays := self._agent.call(removal.remove, self.place, part)["wrong"]:
+                if stays := self._agent.call(trees.remove, self.place, part)["wrong"]:
                     raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot go: {stays[0]}")
             self.recount()
         self.uuid = self._store.mark()
@@ -138,7 +138,7 @@ class CampaignDirectory:
         mine = self._store.claimed()
         assert mine
         self.uuid = mine.uuid
-        gone = self._agent.call(removal.remove_all, self.place)
+        gone = self._agent.call(trees.remove_all, self.place)
         self._store.put("", "target", replace(mine, tidied=True))
         return gone
 
@@ -209,7 +209,7 @@ class CampaignDirectory:
         paths. One request. Raises Refused where there is no space."""
         emptied = below if empty else []
         *removed, room, paths = self._agent.call_all(
-            *((removal.remove, (self.place, each)) for each in emptied),
+            *((trees.remove, (self.place, each)) for each in emptied),
             (space.read_room, (self.path,)),
             (trees.make_directories, (self.place, below)),
         )
@@ -221,7 +221,7 @@ class CampaignDirectory:
 
     def remove(self, below: str, seconds: float | None = None) -> Removed:
         """Remove a tree below it, as far as that is done in some seconds."""
-        return self._count(below, self._agent.call(removal.remove, self.place, below, seconds))
+        return self._count(below, self._agent.call(trees.remove, self.place, below, seconds))
 
     def _count(self, below: str, removed: Removed) -> Removed:
         """Count what was removed."""

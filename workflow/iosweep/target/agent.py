@@ -35,7 +35,7 @@ from iosweep.node import process, procfs
 from iosweep.node.load import Surroundings
 from iosweep.node.monitor import Watch
 from iosweep.node.ranks import Wanted
-from iosweep.target import directory, identify, protocol, removal, space, trees
+from iosweep.target import directory, identify, protocol, space, trees
 from iosweep.target.directory import Place
 from iosweep.target.protocol import Answer
 
@@ -314,7 +314,7 @@ OPERATIONS = protocol.by_name(
         *(directory.claim, directory.read_owner, directory.has_marker, directory.check_marker, directory.probe),
         *(directory.set_layout, directory.read_layout),
         *(trees.make_directories, trees.list_parts, trees.measure_usage, trees.count_files),
-        *(trees.examine_files, trees.truncate_files, trees.sample_blocks, removal.remove, removal.remove_all),
+        *(trees.examine_files, trees.truncate_files, trees.sample_blocks, trees.remove, trees.remove_all),
         *(process.keep_to, execute),
     ]
 )
