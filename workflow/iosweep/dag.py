@@ -1,11 +1,11 @@
-"""The campaign as the Snakefile sees it: the plan, what is left by the store, and the files of each rule.
+"""The campaign for the Snakefile: its plan, the work that is left, and the files of each rule.
 
-It is read while the Snakefile is parsed, also by `snakemake -n`: it changes nothing and needs neither target, nor
-Slurm, nor Spack, nor a tool. What Snakemake documents does not tell a Snakefile which profile and options it was called
-with, so `read` takes from Snakemake's workflow:
+It is read while the Snakefile is parsed, also by `snakemake -n`: reading changes nothing and needs neither target, nor
+Slurm, nor Spack, nor a tool. Snakemake's documented interface does not tell a Snakefile its profile and options, so
+`read` takes from Snakemake's workflow:
 
     config_settings.configfiles, .config_args   `config` has both merged, in YAML 1.1: `campaign=1.10` would be 1.1, and
-                                                a mistyped key would pass for one of the file
+                                                a mistyped key could not be told from a key of the file
     resource_settings.default_resources,        the site: a profile's `config:` vanishes under --config, its
     .overwrite_resources                        default-resources do not
     output_settings.dryrun (the Snakefile)      notes are for a dry run, in which `onstart` is not called
@@ -51,14 +51,13 @@ from iosweep.text import human_count, printable
 RULE_FOLDERS = ("logs", "manifests", "plans")
 #: Folders of the results that runs write into, which refuse links only when there is something to store.
 _STORED_FOLDERS = ("builds", "figures", "nodes", "points", "refusals", "sets")
-#: In place of the hash of a tool that is not built yet: no result has it.
+#: Hash of a tool that is not built yet, which no result has.
 _NOT_BUILT = "not built yet"
 #: How report.html ends.
 _PAGE_END = b"</html>\n"
-#: What there is to know of the site without a profile.
+#: The site without a profile.
 _NO_PROFILE = Profile(slurm=False)
-#: A command of ours is this and its name. Names and text are UTF-8, whatever the locale, and modules are ours, whatever
-#: lies in the working directory.
+#: Beginning of our commands. Text is UTF-8 in any locale, and no module comes from the working directory.
 COMMAND = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep"]
 #: The locks of this process: results -> lock.
 _LOCKS: dict[Path, Lock] = {}
@@ -67,12 +66,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Dag:
-    """The campaign as the rules see it. Paths are relative to the working directory.
+    """The campaign for the rules. Paths are relative to the working directory.
 
-    `given`: values of the command line that take the place of the file's (sweep_file.GIVEN). `work`: by allocation.
-    `tools`: where Spack builds them; None if they are on PATH. `damaged`: damaged files, as sentences;
-    `remake`: whether outputs of rules are among them. `tables_made`: time stamp of the present tables. `aside`: number
-    of stored repetitions of points that are not in the plan.
+    `given`: values of the command line that replace those of the file (sweep_file.GIVEN). `work`: by allocation.
+    `tools`: where Spack builds them; None if they are on PATH. `damaged`: damaged files, as sentences; `remake`:
+    whether outputs of rules are among them. `tables_made`: time stamp of the present tables. `aside`: number of stored
+    repetitions of points that are not in the plan.
     """
 
     file: Path
@@ -95,7 +94,7 @@ class Dag:
         return self.results / "plans" / f"{self.plan.digest}.json"
 
     def manifest(self, allocation: str) -> Path:
-        """What the job of an allocation hands to Snakemake."""
+        """The output of the job of an allocation."""
         return manifest_path(self.results, allocation)
 
     @property
@@ -126,8 +125,8 @@ class Dag:
         return [f"--{name}={value}" for name, value in self.given.items()]
 
     def start(self) -> None:
-        """Before the first job: check the target if this machine measures, keep other Snakemakes off the campaign until
-        this process ends, and write the plan. Raises Busy, ConfigError."""
+        """Before the first job: check the target if this machine measures, lock the campaign until this process ends,
+        and write the plan. Raises Busy, ConfigError."""
         if not self.site.slurm and (problem := self.target_problem()):
             raise ConfigError([problem])
         lock(self.results)
@@ -138,7 +137,7 @@ class Dag:
             raise ConfigError([Problem(str(self.plan_file), 0, "", what, safe_paths.remedy(error))]) from None
 
     def target_problem(self) -> Problem | None:
-        """Why the target cannot take what is left, as far as this machine sees it. Under Slurm it need not be here."""
+        """Why the target cannot take the work that is left, or None. Under Slurm, it may not be visible here."""
         from iosweep.run import target_check
 
         if not self.left:
@@ -168,15 +167,15 @@ class Dag:
         return lines
 
     def tell(self, dry: bool) -> None:
-        """Print what is to be known before anything runs."""
+        """Print damage and notes before anything runs."""
         say(self.damaged)
         say(self.notes() if dry else [])
         if not self.left:
             say(self.unmeasured())
 
     def report(self) -> bool:
-        """Make tables and report of what is stored; whether that was possible. Without the figures, which take time:
-        this also runs after Ctrl-C."""
+        """Make tables and report of the store; returns whether that was possible. Figures are left out, because they
+        take time and this also runs after Ctrl-C."""
         steps: list[list[str | Path]] = [["tables", self.plan_file], ["report", "--page", self.results]]
         return self.plan_file.exists() and not any(
             subprocess.run([*COMMAND, *step], check=False).returncode for step in steps
@@ -186,8 +185,8 @@ class Dag:
         subprocess.run([*COMMAND, "show", self.results.name], check=False)
 
     def succeed(self) -> None:
-        """End a run without a failed job. A sweep that is missing as a whole is no success, as where its tool is not
-        there: ends this process with its reason."""
+        """End a run without a failed job. If a whole sweep is missing, as without its tool, end this process with the
+        reason."""
         if _modified(self.results / reader.ABOUT) != self.tables_made:  # not of tables of an earlier run
             self.show_headline()
         if unmeasured := self.unmeasured():
@@ -205,7 +204,7 @@ class Dag:
         return [printable(f"nothing of {', '.join(names)} was measured: {why}") for why, names in by_reason.items()]
 
     def settle(self, allocation: str) -> None:
-        """Write the manifest of an allocation of which a job of an earlier run has left nothing. Raises OSError."""
+        """Write the manifest of an allocation that a job of an earlier run has completed. Raises OSError."""
         store = Store(self.results)
         store.set_refusal(allocation, None)
         write_manifest(self.manifest(allocation), self.work[allocation].allocation, store)
@@ -249,8 +248,8 @@ def read(workflow: Any) -> Dag:
 
 
 def _profile_of(problems: Sequence[Problem]) -> Sequence[Problem]:
-    """The same problems with file and line, where a profile of this directory or of the checkout has them: Snakemake
-    does not say which profile it was called with."""
+    """The problems with file and line, if a profile of this directory or of the checkout has the same problems:
+    Snakemake does not tell the profile that it was called with."""
     places = (Path("profiles"), Path(__file__).parents[2] / "profiles")
     for directory in (directory for place in places if place.is_dir() for directory in sorted(place.iterdir())):
         with contextlib.suppress(Unusable):
@@ -268,7 +267,7 @@ def load(
     only: str | None = None,
     given: Mapping[str, str] | None = None,
 ) -> Dag:
-    """Plan a configuration and ask the store. Raises ConfigError."""
+    """Plan a configuration and find the work that is left. Raises ConfigError."""
     if obstacle := submission.working_directory(str(Path.cwd()), site.slurm):
         raise ConfigError([Problem(str(file), 1, "", str(obstacle))])
     config = sweep_file.read(file, given)
@@ -331,7 +330,7 @@ def _modified(file: Path) -> int | None:
 
 
 def _damage_of_page(file: Path) -> list[str]:
-    """Damage of report.html, as sentences: what a full disk or a power cut has left of it."""
+    """Damage of report.html by a full disk or a power cut, as sentences."""
     try:
         with file.open("rb") as page:
             page.seek(max(0, file.stat().st_size - len(_PAGE_END)))
@@ -359,7 +358,7 @@ def _obstacles(folder: Path) -> list[Problem]:
 def _machine(
     plan: Plan, launcher: Launcher, on_nodes: bool, tools: Environment | None, built: Built | None
 ) -> remaining.LocalMachine:
-    """What the machine that measures offers, as far as it is known here. `on_nodes`: it is another machine."""
+    """The known tools and launchers of the machine that measures. `on_nodes`: it is another machine."""
     names = {point.tool for point in plan.points}
     if built:
         hashes, mpiexec = built.hashes(), candidates(built.search)
@@ -374,7 +373,7 @@ def _machine(
 
 
 def lock(results: Path) -> None:
-    """Keep a second Snakemake off a campaign, until this process ends. Raises Busy, ConfigError."""
+    """Lock a campaign against a second Snakemake, until this process ends. Raises Busy, ConfigError."""
     if results in _LOCKS:
         return
     file = results / RUN_LOCK
@@ -405,7 +404,7 @@ def say(lines: Iterable[str]) -> None:
 
 
 def name_user() -> None:
-    """Have a name for the user of this process, for which Snakemake asks; passwd may have none, as in containers."""
+    """Give the user of this process a name, which Snakemake needs; in a container, passwd may have none."""
     try:
         getpass.getuser()
     except (KeyError, OSError):
@@ -413,9 +412,9 @@ def name_user() -> None:
 
 
 def hide_explained(logger: logging.Logger) -> None:
-    """Keep Snakemake's page about a failed command of ours off the screen, where that command explains its end itself.
+    """Hide Snakemake's page about a failed command of ours that has printed its reason itself.
 
-    It stays in Snakemake's log. (That records have an `event` is documented for logger plugins.)
+    The page stays in Snakemake's log. (The attribute `event` of records is documented for logger plugins.)
     """
     for handler in logger.handlers:
         if handler.name == "DefaultStreamHandler":
@@ -423,8 +422,8 @@ def hide_explained(logger: logging.Logger) -> None:
 
 
 class Unexplained(logging.Filter):
-    """Passes the records of Snakemake, but those about a job whose command has printed why it ended: by Ctrl-C, or with
-    an exit code of ours. A command that was killed or could not be started has printed nothing."""
+    """Drops records about a job whose command has printed why it ended: after Ctrl-C, or with an exit code of ours. A
+    command that was killed or could not be started has printed nothing."""
 
     _COMMAND = r"RuleException:\nCalledProcessError in file .*"
     _ENDED = re.compile(rf"{_COMMAND}(?:returned non-zero exit status (\d+)\.|died with <Signals\.SIGINT)", re.DOTALL)

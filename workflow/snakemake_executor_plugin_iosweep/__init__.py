@@ -1,9 +1,8 @@
 """Snakemake's executor for allocations as batch jobs of Slurm. Snakemake finds this package by its name.
 
 It submits allocations, watches their jobs, reports why they wait, and lets `Attempts` decide what follows a failure. A
-job runs the command of its rule and nothing else: no Snakemake is started on the nodes. Everything that knows
-Snakemake's interfaces is here; what is asked of Slurm, and what its answers mean, is in `iosweep.jobs` and
-`iosweep.slurm`.
+job runs the command of its rule and nothing else: no Snakemake is started on the nodes. This module knows Snakemake's
+interfaces; `iosweep.jobs` and `iosweep.slurm` ask Slurm and interpret its answers.
 """
 
 # Without postponed annotations: Snakemake calls the types of ExecutorSettings.
@@ -36,7 +35,7 @@ common_settings = CommonSettings(non_local_exec=True, implies_no_shared_fs=False
 
 @dataclass
 class ExecutorSettings(ExecutorSettingsBase):  # type: ignore[misc]  # Snakemake has no types
-    """Keys of a profile, with `iosweep-` before them."""
+    """Keys of a profile, which have the prefix `iosweep-` there."""
 
     poll_seconds: int = field(
         default=20, metadata={"help": "Longest time between two questions to Slurm's controller on the jobs' states."}
@@ -45,14 +44,14 @@ class ExecutorSettings(ExecutorSettingsBase):  # type: ignore[misc]  # Snakemake
 
 #: The rule whose jobs are submitted; all others run on the login node.
 RULE = "measure"
-#: Seconds between two looks for manifests.
+#: Seconds between two checks for manifests.
 LOOK_S = 0.5
 #: Pause before Slurm is asked about new jobs; it doubles up to poll_seconds.
 FIRST_POLL_S = 1.0
 #: A controller under load may take long to accept a job.
 SUBMISSION_DEADLINE_S = 120.0
-#: The files that the login node has written may be seen later on a node: seconds on NFS. $PPID in the command is
-#: slurmstepd. `exec`: Slurm's signals are for the command, and no shell ends before it.
+#: On NFS, a node may see the files of the login node some seconds later. $PPID in the command is slurmstepd. `exec`:
+#: Slurm's signals reach the command, and no shell ends before it.
 _SCRIPT = """\
 #!/bin/sh
 tries=0
@@ -77,7 +76,7 @@ def _manifest(job: MeasureJob) -> Path:
 
 
 def written(job: MeasureJob) -> bool:
-    """Whether the manifest is there. The directory is read: NFS may answer a question for one file from its cache."""
+    """Whether the manifest exists. The directory is read, because NFS may answer for a single file from its cache."""
     file = _manifest(job)
     try:
         return file in file.parent.iterdir()
@@ -86,7 +85,7 @@ def written(job: MeasureJob) -> bool:
 
 
 class _Ended(SystemExit):
-    """Ends Snakemake with a message. It would show a WorkflowError with the lines of this file that it went through."""
+    """Ends Snakemake with a message alone; a WorkflowError would be shown with a traceback of this file."""
 
     def __init__(self, message: str):
         super().__init__(f"iosweep: {message}")
@@ -98,7 +97,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
     _unsent: dict[str, MeasureJob] = {}  # noqa: RUF012  # the base class looks for jobs before `__post_init__`
 
     def __post_init__(self) -> None:
-        """Before any rule runs: wait for jobs of an earlier run, and try what would be submitted."""
+        """Before any rule runs: wait for jobs of an earlier run, and try all jobs that would be submitted."""
         if attempts.current is None:
             raise _Ended("the executor iosweep runs the workflow iosweep only")
         self._attempts = attempts.current
@@ -177,8 +176,8 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         return sorted(jobs, key=lambda job: self._work(job).nodes)
 
     def run_jobs(self, jobs: Iterable[MeasureJob]) -> None:
-        """Submit jobs, the smallest first: Slurm runs them in the order of their submission. Where nothing is left (a
-        smaller plan, a job of an earlier run) there is no job."""
+        """Submit jobs, the smallest first: Slurm runs them in the order of their submission. An allocation with nothing
+        left (a smaller plan, a job of an earlier run) needs no job."""
         for job in self._in_order(jobs):
             self.run_job_pre(job)
             if self._work(job).points:
@@ -188,7 +187,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
                 self.report_job_success(SubmittedJobInfo(job))
 
     def run_job(self, job: MeasureJob) -> None:
-        """Have a job submitted, by the thread that watches: nothing is while jobs are canceled."""
+        """Queue a job for the loop that watches, which submits nothing while jobs are canceled."""
         self._unsent[allocation_of(job)] = job
 
     def _send(self, answer: list[Job] | None) -> None:
@@ -212,7 +211,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
                 return
 
     def _submit(self, job: MeasureJob) -> bool:
-        """Submit a job; whether Slurm has it for sure."""
+        """Submit a job. Returns False if sbatch failed, although Slurm may have the job."""
         name, spoken = allocation_of(job), submission.spoken(allocation_of(job))
         try:
             argv = self._tried(job)
@@ -246,8 +245,8 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._next_s, self._pause_s = time.monotonic() + FIRST_POLL_S, FIRST_POLL_S
 
     def _tried(self, job: MeasureJob) -> list[str]:
-        """The command, without the nodes that could not work on the target, as far as Slurm has enough others. Raises
-        Unanswered where too many jobs are queued: sbatch itself may wait 2 minutes for room."""
+        """The command that submits a job, without the nodes that could not work on the target if Slurm has enough other
+        nodes. Raises Unanswered if too many jobs are queued: sbatch itself may wait 2 minutes for room."""
         nodes = self._attempts.bad_nodes(allocation_of(job))
         names, argv = ",".join(sorted(nodes)), self.sbatch(job, nodes)
         if nodes or allocation_of(job) in self._refused:
@@ -313,7 +312,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         return jobs
 
     def _give_up(self, job: Job, change: str) -> None:
-        """Cancel a job that cannot start. First the reason, for the report, and so that it is not tried again."""
+        """Cancel a job that cannot start. The reason is stored first, for the report, and so that no job follows."""
         name = self._allocation(job)
         why = f"{submission.spoken(name)} would wait forever ({job.reason}): {change}"
         try:
@@ -326,21 +325,21 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             pending.say(f"job {job.id} was cancelled: {why}")
 
     def _tell(self, info: SubmittedJobInfo, state: str | None) -> None:
-        """Why a job failed, in a sentence, where that is known."""
+        """Print why a job failed, if that is known."""
         number, allocation = str(info.external_jobid), allocation_of(info.job)
         refusal = self._attempts.refusal(allocation)
         why = refusal.reason if refusal else ""
-        how = "" if state == "FAILED" else f"job {number}: {state or 'unknown to Slurm'}"  # which has its own reason
+        how = "" if state == "FAILED" else f"job {number}: {state or 'unknown to Slurm'}"  # the refusal has the reason
         if (why or how) and number not in self._explained:
             pending.say(f"{submission.spoken(allocation)}: " + (f"{why} ({how})" if why and how else why or how))
             self._explained.add(number)
 
     def _decide(self, job: MeasureJob, state: str | None) -> None:
-        """What follows a job that failed. Here, because Snakemake's scheduler waits in `handle_job_error`."""
+        """Decide what follows a job that failed: in this thread, since `handle_job_error` blocks the scheduler."""
         self._next[job] = self._attempts.failed(allocation_of(job), state, job.attempt <= job.restart_times)
 
     def handle_job_error(self, job: MeasureJob) -> None:
-        """Have Snakemake try a failed job again, or not: it decides by the number of attempts next, and adds 1."""
+        """Set the number of attempts, by which Snakemake then decides whether it tries the job again; it adds 1."""
         super().handle_job_error(job)
         after = self._next.pop(job, Next.RETRY)
         if after is Next.NONE:
@@ -354,7 +353,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             super().print_job_error(job_info, msg, **kwargs)
 
     def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:
-        """Submit no more jobs, and cancel all, by their name: the number of one may not be known yet."""
+        """Submit no more jobs, and cancel all by their name, since the number of a job may not be known yet."""
         self.shutdown()
         if self._jobs or self._unsent:
             try:

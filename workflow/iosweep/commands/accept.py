@@ -82,10 +82,10 @@ def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:
 
 
 def _refuse_old_tables(results: Path) -> None:
-    """Raises CommandError where tables do not show the store as it is now: a repetition may have been superseded."""
+    """Raises CommandError if the store is newer than the tables: a repetition may have been superseded."""
     try:
         stale = read_outcome(results).stale
-    except CommandError:  # the tables alone were kept
+    except CommandError:  # without a plan and a store, the tables count
         return
     if stale:
         wrong = "the campaign has changed since its tables were made, so nothing is decided"

@@ -22,11 +22,11 @@ from iosweep.units import parse_duration, parse_share
 
 RESULTS = Path("results")
 CONFIG = Path("config/sweep.yaml")
-#: The results of a campaign have one of these: the others may be gone.
+#: A directory with one of these has the results of a campaign.
 _OF_RESULTS = ("plans", "points", "campaign.json", "ingested.json")
-#: Campaigns that an error names, and characters of a name in it.
+#: An error lists so many campaigns, and so many characters of a name.
 _NAMED, _CHARACTERS = 20, 200
-#: Points that a name fits, in an error.
+#: An error lists so many points.
 _POINTS = 5
 #: Help of an argument that names a campaign.
 NAMED = "name of the campaign, or path of its results"
@@ -75,14 +75,14 @@ def _is_folder(path: Path) -> bool:
 
 
 def refuse_ingested(results: Path, why: str) -> None:
-    """Raises CommandError where others measured a campaign. `why`: what it lacks for the command."""
+    """Raises CommandError for an ingested campaign. `why`: the reason why the command cannot work on it."""
     if ingested.exists(results):
         raise CommandError(f"{results} was ingested from outputs of others: {why}")
 
 
 def find_point(wanted: str, campaigns: Sequence[Path], advice: str = "") -> tuple[Path, str]:
-    """The results and the id of a stored point: with this id, or else the only one that begins so up to a dot, since
-    `qd1` is not the beginning of `qd16`. Raises CommandError; `advice`: what to do where there are several."""
+    """The results and the id of a stored point. `wanted`: its id, or the beginning of one id up to a dot (`qd1` is not
+    `qd16`). Raises CommandError; `advice`: how to choose where several points fit."""
     stored = [(path, point) for path in campaigns for point in Store(path).repetitions()]
     fits = [(path, point) for path, point in stored if point == wanted]
     fits = fits or [(path, point) for path, point in stored if point.startswith(f"{wanted}.")]
@@ -168,13 +168,13 @@ def add_configfile(parser: ArgumentParser) -> None:
 
 
 def add_overrides(parser: ArgumentParser) -> None:
-    """Add the arguments that take the place of a configuration's keys."""
+    """Add the arguments that replace keys of the configuration."""
     parser.add_argument("--campaign", metavar="NAME", help="override the configuration's campaign")
     parser.add_argument("--target", metavar="DIR", help="override the configuration's target.directory")
 
 
 def overrides(arguments: Namespace) -> dict[str, str]:
-    """Key -> value that takes its place."""
+    """Key of the configuration -> value that replaces it."""
     values = {"campaign": arguments.campaign, "target": arguments.target}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -189,5 +189,5 @@ def _parsed_by(parse: Callable[[str], float]) -> Callable[[str], float]:
     return parsed
 
 
-#: The type of an argument such as `3%`, and of one such as `10min`, in seconds.
+#: Types of arguments: `3%` as a share, `10min` in seconds.
 share, duration = _parsed_by(parse_share), _parsed_by(parse_duration)

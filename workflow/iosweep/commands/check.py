@@ -33,9 +33,9 @@ from iosweep.text import human_count, some
 
 #: Verdicts with which a campaign fails.
 _FAILING = ("invalid", "missing")
-#: Points that are named behind a reason.
+#: So many points are listed behind a reason.
 _NAMED = 3
-#: A reason, its repetitions, and their points.
+#: A reason, the number of its repetitions, and their points.
 Reason = tuple[str, int, list[str]]
 
 
@@ -117,7 +117,7 @@ def read_outcome(results: Path) -> Outcome:
     try:
         found = repetitions(reader.read_rows(results, "results.parquet", read, columns), tables.sweeps)
         stale = tables.plan_digest != digest if digest else _stale(store, tables, plan)
-    except (FileNotFoundError, documents.Damaged):  # the table, which is named as damaged
+    except (FileNotFoundError, documents.Damaged):  # `damaged` names the table
         return outcome
     counts, reasons = count_repetitions(found), _reasons(found)
     if stale:
@@ -143,7 +143,7 @@ def _stale(store: Store, tables: CampaignForm, plan: Plan | None) -> bool:
     other_plans = [file for file in plan_files(results) if file.stem != tables.plan_digest]
     made_ns = (results / "results.parquet").stat().st_mtime_ns
     for file in (*other_plans, *map(store.point, store.points())):
-        with contextlib.suppress(FileNotFoundError):  # it may get another name meanwhile
+        with contextlib.suppress(FileNotFoundError):  # a run may rename it
             if file.lstat().st_mtime_ns > made_ns:
                 return True
     return False
@@ -167,7 +167,7 @@ def _reasons(found: Sequence[Repetitions]) -> dict[str, list[Reason]]:
 
 
 def _damage(store: Store, remade: bool) -> list[str]:
-    """Damage of what was read of the store, and of the tables, as sentences. `remade`: tables can be made again."""
+    """Damage of stored files that were read, and of tables, as sentences. `remade`: tables can be made again."""
     results, again = store.path, f"; `iosweep report {shlex.quote(str(store.path))}` makes it again"
     about = results / reader.ABOUT
     if os.path.lexists(about):

@@ -128,8 +128,8 @@ def _directory(agent: Agent, known: ClaimedTarget, store: Store) -> _Directory |
 
 
 def _show(ours: _Directory) -> None:
-    """List what is there."""
-    parts = ours.agent.call(trees.list_parts, ours.place)  # first, because it refuses what is not ours
+    """List the parts of the directory, with their sizes."""
+    parts = ours.agent.call(trees.list_parts, ours.place)  # first: it refuses a directory that is not ours
     prose(f"{ours.known.directory} ({ours.whose})")
     for name in parts:
         size = ours.agent.call(trees.measure_usage, ours.place, name)
@@ -139,7 +139,7 @@ def _show(ours: _Directory) -> None:
 
 
 def _remove(ours: _Directory) -> None:
-    """Raises CommandError where something stays."""
+    """Raises CommandError if something cannot be removed."""
     began = time.monotonic()
     gone, left = Counter[str](), True
     with Console(stderr=True).status("") as status:
@@ -179,8 +179,8 @@ def _alone(ours: _Directory, results: Path) -> Iterator[None]:
 
 
 def _see_no_jobs(results: Path, campaign: str) -> str | None:
-    """Raise Busy if Slurm has jobs of the campaign: waiting jobs hold no lock yet. Returns why that is not known, or
-    None."""
+    """Raise Busy if Slurm has jobs of the campaign: waiting jobs hold no lock yet. Returns None, or the reason why the
+    jobs are not known."""
     if shutil.which("squeue") is None:
         return None
     try:

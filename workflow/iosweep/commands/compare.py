@@ -18,9 +18,9 @@ from iosweep.errors import CommandError
 from iosweep.text import human_count
 
 NOT_COMPARABLE = 2
-#: Names of figures, as criteria have them, and of columns -> column.
+#: Name of a figure in criteria, or of a column -> column.
 _COLUMNS = {name: metric.column for name, metric in selectors.METRICS.items()} | {name: name for name in FIGURES}
-#: Rows of the table of changes of everything else, and of what is undecided, without `--all`.
+#: Without `--all`: rows of the table of changes, and undecided results.
 _MOST_CHANGES, _MOST_UNDECIDED = 12, 5
 
 

@@ -55,8 +55,8 @@ from iosweep.tools import Tool, tools
 from iosweep.units import human_size
 
 PROFILE = Path("profiles/slurm")
-#: Time limit in seconds for a tool to print its version, and MPI's launcher; and for an agent's answer, without a
-#: configuration that says it.
+#: Time limits in seconds: for a tool or MPI's launcher to print its version; for an agent's answer, without a
+#: configuration.
 VERSION_S, ANSWER_S = 60.0, 30.0
 _ON_ALL_NODES = "the checkout with its .venv, and the directory that snakemake runs in, must be the same on all nodes"
 
@@ -130,12 +130,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     wait = "with --slurm: how long to wait for free nodes, for example 10min; default: 20s"
     parser.add_argument("--wait", type=campaigns.duration, metavar="TIME", help=wait)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--lines", type=Path, help=SUPPRESS)  # in the job of --slurm: where its findings go
+    parser.add_argument("--lines", type=Path, help=SUPPRESS)  # in the job of --slurm: the file for its lines
 
 
 def run(arguments: Namespace) -> int:
     configuration = arguments.configfile or (campaigns.CONFIG if campaigns.CONFIG.exists() else None)
-    # where the working directory has no profile, that of the checkout
+    # the profile of the working directory, else that of the checkout
     places = (PROFILE, Path(iosweep.__file__).resolve().parents[2] / PROFILE)
     profile = arguments.profile or next((place for place in places if place.is_dir()), PROFILE)
     if arguments.slurm:
@@ -185,9 +185,8 @@ def working_directory(submits: bool) -> list[Line]:
 
 
 def spack_tools(config: Config, provider: str) -> tuple[list[Line], str | None]:
-    """A line about the tools that Spack builds, none if they are on PATH; and the directories where nodes find them.
-
-    `provider`: the profile's.
+    """A line about the tools that Spack builds, and the directories where nodes find them; no line if tools are taken
+    from PATH. `provider`: the profile's.
     """
     if (config.settings.tools.provider or provider) != "spack":
         return [], None
@@ -211,7 +210,7 @@ def _used(made: Plan) -> list[Tool]:
 
 
 def judge_tools(found: Mapping[str, Program | Obstacle], launcher: Mpiexec | Obstacle | None) -> Line:
-    """`launcher`: of MPI ranks, or why there is none; None where none is needed, or Slurm's is. Pure."""
+    """Whether the tools can be used. `launcher`: mpiexec, or its obstacle; None if ranks need none. Pure."""
     if lacking := [one for one in (*found.values(), launcher) if isinstance(one, Obstacle)]:
         change = "; ".join(dict.fromkeys(one.remedy for one in lacking if one.remedy))
         seen = "; ".join(one.what for one in lacking)
@@ -220,7 +219,7 @@ def judge_tools(found: Mapping[str, Program | Obstacle], launcher: Mpiexec | Obs
 
 
 def _space(made: Plan) -> Line:
-    """Whether the whole campaign fits the target, as far as it is seen from here."""
+    """Whether the whole campaign fits the target, if the target can be seen from here."""
     try:
         free_bytes = target_check.check_space(made, forecast.of(made))
     except Unusable as error:
@@ -234,7 +233,7 @@ def _space(made: Plan) -> Line:
 
 
 def _campaign(config: Config, made: Plan) -> list[Line]:
-    """Tools, target and space, which a child with a deadline touches."""
+    """Lines about tools, target and space. The agent, with its deadline, touches the target."""
     lines, search = spack_tools(config, "path")
     if search or not lines:
         used = _used(made)
@@ -266,7 +265,7 @@ def _reserved_cpus(config: Config | None) -> list[Line]:
     return [*lines, ok("reserved CPUs", (named(found.cpus) if found.cpus else "none") + (f" ({said})" if said else ""))]
 
 
-# The nodes of the job that we run in
+# In a job: its nodes
 
 
 def job_nodes(config: Config | None, made: Plan | None, directory: Path) -> list[Line]:
@@ -302,7 +301,7 @@ def _shared_directory(remote: RemoteAgents) -> Line:
 
 
 def _campaign_on_nodes(config: Config, made: Plan, profile: Profile, job: str, remote: RemoteAgents) -> list[Line]:
-    """What a campaign needs of the nodes."""
+    """Lines about tools, target, space, CPUs, MPI and exclusion on the nodes."""
     launcher = SLURM_LAUNCHERS[profile.launcher]
     lines, search = spack_tools(config, profile.tools)
     used = _used(made) if search or not lines else []
@@ -357,7 +356,7 @@ def judge_target(answers: Mapping[str, NodeAnswer | Exception]) -> Line:
 
 
 def judge_builds(here: Line, hashes: Mapping[str, str], nodes: Mapping[str, NodeAnswer]) -> Line:
-    """`here`: the tools of the first node. Whether the others have the same, and all libraries are there."""
+    """Whether all nodes have the tools of the first node, with their libraries. `here`: the line of the first node."""
     lacks = {
         host: f"{name} needs {', '.join(those)}" for host, one in nodes.items() for name, those in one.absent.items()
     }
@@ -370,7 +369,7 @@ def judge_builds(here: Line, hashes: Mapping[str, str], nodes: Mapping[str, Node
 
 
 def judge_cpus(made: Plan, nodes: Mapping[str, NodeAnswer]) -> tuple[Line, pinning.Pinning | None]:
-    """Whether ranks can be bound to CPUs that are not reserved, and are not more than these; None if they cannot."""
+    """Whether ranks can be bound to CPUs that are not reserved, one to each; without a `Pinning` if they cannot."""
     try:
         decided = pinning.decide(made.cpus, {host: answer.node for host, answer in nodes.items()}, slurm=True)
     except Conflict as error:
@@ -385,7 +384,7 @@ def judge_cpus(made: Plan, nodes: Mapping[str, NodeAnswer]) -> tuple[Line, pinni
 
 
 def _exclusion(license: str | None, directory: str | None, problem: str | None, remote: RemoteAgents) -> Line:
-    """Whether two campaigns at once are kept apart. `directory`: target.lock; `problem`: what is wrong with it."""
+    """Whether a license or a lock keeps two campaigns apart. `directory`: target.lock; `problem`: why it is refused."""
     change = "set target.lock to a directory that all nodes share, or take all of a license in the profile"
     beside = "two campaigns of two users can measure one file system at the same time"
     if (by := lock.by_license(license or "", lock.Exclusion(False, beside))).enforced:

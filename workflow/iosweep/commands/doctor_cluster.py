@@ -1,7 +1,7 @@
-"""`iosweep doctor --slurm`: what is wrong with a profile, a cluster or its nodes, before the first submission.
+"""`iosweep doctor --slurm`: check a profile, a cluster and its nodes before the first submission.
 
-It asks Slurm what the campaign asks before it submits. Then it submits one job like the campaign's largest, which runs
-the doctor on its nodes (doctor.py), and cancels it.
+Slurm is asked the questions that a run asks before it submits. Then one job like the campaign's largest runs the doctor
+on its nodes (doctor.py).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WHOLE = 0.9
 
 
 def examine(directory: Path, configuration: Path | None, wait_s: float | None, as_json: bool) -> int:
-    """Print what was found; 0 if nothing is wrong, else 1. `directory`: of the profile.
+    """Print the lines. Returns 1 if something is wrong, else 0. `directory`: of the profile.
 
     `wait_s`: for free nodes, None for a short while.
     """
@@ -97,7 +97,7 @@ def _ask(argv: Sequence[str]) -> str | None:
 
 
 def _profile(directory: Path) -> tuple[Profile | None, list[Line]]:
-    """The profile, None if it is of no use, and the lines about it."""
+    """The profile, None if it cannot be used, and the lines about it."""
     try:
         profile = read(directory)
     except Unusable as error:
@@ -111,7 +111,7 @@ def _profile(directory: Path) -> tuple[Profile | None, list[Line]]:
 
 
 def _submissions(works: Sequence[submission.Work]) -> list[Line]:
-    """Whether Slurm would take the jobs of the campaign, as the campaign itself asks before it submits them."""
+    """Whether Slurm would take the jobs of the campaign, tried as a run tries them."""
     trials = submission.try_jobs(
         (work, work.minutes(), _sbatch(work.asks, work.nodes, work.minutes(), os.devnull)) for work in works
     )
@@ -121,7 +121,7 @@ def _submissions(works: Sequence[submission.Work]) -> list[Line]:
 
 
 def _sbatch(asks: Profile, nodes: int, minutes: int, log: str) -> list[str]:
-    """The command of a job that asks for what the campaign's jobs ask."""
+    """The command of a job with the resources of the campaign's jobs."""
     return submission.sbatch(asks, nodes, minutes, NAME, NAME, log, str(Path.cwd()))
 
 
@@ -131,7 +131,7 @@ def slurm_settings(text: str) -> dict[str, str]:
 
 
 def judge_memory(asks: Profile, settings: Mapping[str, str], partition: Mapping[str, str], node_list: str) -> Line:
-    """What a job has of a node's memory. `node_list`: `sinfo --Node --format=%N|%T|%c|%m` of the partition. Pure."""
+    """A job's share of a node's memory. `node_list`: `sinfo --Node --format=%N|%T|%c|%m` of the partition. Pure."""
     nodes = [row.split("|") for row in node_list.splitlines() if row.count("|") >= 3]
     sizes = [(int(cpus), int(mb)) for _, _, cpus, mb in (row[:4] for row in nodes) if cpus.isdigit() and mb.isdigit()]
     if not sizes:
@@ -142,7 +142,7 @@ def judge_memory(asks: Profile, settings: Mapping[str, str], partition: Mapping[
         return ok("memory", f"Slurm does not manage memory: a job has all {whole}")
     given = (asks.memory_mb, f"mem_mb {asks.memory_mb} in the profile") if asks.memory_mb else None
     for key, count in (("DefMemPerNode", 1), ("DefMemPerCPU", cpus)):
-        values = (partition.get(key, ""), settings.get(key, ""))  # that of the partition counts
+        values = (partition.get(key, ""), settings.get(key, ""))  # the partition's value comes first
         if given is None and (value := next((v for v in values if v.isdigit() and int(v)), None)):
             given = int(value) * count, f"{key} {value} MB"
     if given is None or given[0] >= mb * WHOLE:
@@ -159,13 +159,13 @@ def judge_memory(asks: Profile, settings: Mapping[str, str], partition: Mapping[
 
 # The job on the nodes
 
-#: Its name, another one for each doctor: it is cancelled by it, for sbatch may not have said the job's number.
+#: Its name, unique: it is cancelled by its name, because the number is unknown if sbatch does not answer.
 NAME = f"iosweep-doctor-{uuid.uuid4()}"
-#: Its time limit in minutes, and time limits in seconds: for what it does, and for its file to appear here (NFS).
+#: Its time limit in minutes; time limits in seconds for its work, and for its file to appear here (NFS).
 MINUTES, WORK_S, SEEN_S = 5, 240.0, 35.0
 #: Pauses between two questions to Slurm.
 _FIRST_S, _LAST_S = 0.3, 2.0
-#: The file of lines, and what the job prints, in its directory.
+#: Files in the job's directory: its lines, and its output.
 LINES, LOG = "lines.json", "job.log"
 _SHARED = "the checkout with its .venv, and the working directory, must be the same on all nodes"
 
@@ -179,7 +179,7 @@ def _nodes(profile: Profile, count: int, command: Sequence[str], wait_s: float) 
         )
     except Unanswered as error:
         return [unchecked("nodes", str(error))]
-    able = min(count, in_service)  # waiting does not bring a drained node back
+    able = min(count, in_service)  # a drained node does not come back by waiting
     if not able:
         return [unchecked("nodes", f"no node can be used now ({not_able or 'there is none'})")]
     try:
@@ -193,7 +193,7 @@ def _nodes(profile: Profile, count: int, command: Sequence[str], wait_s: float) 
 
 
 def run_on_nodes(sbatch: Callable[[str], Sequence[str]], command: Sequence[str], wait_s: float) -> list[Line]:
-    """Run the doctor in a job and return its lines. `sbatch`: the command that submits it, from the name of its log.
+    """Run the doctor in a job and return its lines. `sbatch`: path of the log -> the command that submits it.
 
     `wait_s`: for free nodes; then the job is cancelled. Raises OSError if the working directory cannot be written to.
     """

@@ -17,9 +17,9 @@ from iosweep.text import human_count, some
 
 #: The smallest loss that matters, as a share.
 _AT_LEAST = 0.03
-#: Exit code where there is nothing that compares.
+#: Exit code if no two campaigns can be compared.
 _NOT_COMPARABLE = 2
-#: Campaigns that are named where many have something in common, and where many are left out for one reason.
+#: So many campaigns are listed, and so many that are left out for one reason.
 _NAMED, _LEFT_OUT = 3, 20
 
 
@@ -54,7 +54,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _nights(names: Sequence[str]) -> Iterator[Night]:
-    """The campaigns that were named; what cannot be used is told on stderr. Raises CommandError."""
+    """The given campaigns; those that cannot be used are listed on stderr. Raises CommandError."""
     paths = [path for name in names for path in campaigns.find_all(name, _NOT_COMPARABLE)]
     for results in dict.fromkeys(paths):
         try:

@@ -25,7 +25,7 @@ from iosweep.units import human_size
 
 #: Exit codes; 0: a campaign was made, whatever its verdicts. `iosweep check` judges these.
 NOTHING, USAGE = 1, 2
-#: Reasons that are printed of each kind.
+#: So many reasons of each kind are printed.
 _SHOWN = 12
 
 
@@ -56,7 +56,7 @@ def run(arguments: Namespace) -> int:
         with Store(results).locked() as note:
             if note:
                 say(f"iosweep: {note}", file=sys.stderr)
-            if why := _taken(results, arguments.replace):  # by an ingest that has just ended
+            if why := _taken(results, arguments.replace):  # another ingest may have just ended
                 raise CommandError(why, USAGE)
             document, digest = tables.store(results, arguments.name, arguments.path, taken, refused)
             with making("tables", results):
@@ -81,17 +81,17 @@ def _print(results: Path, document: Ingested, facts: IngestedFacts) -> None:
     _print_reasons("file", "not taken", facts.refused)
     _print_reasons("file", "kept, and without a usable result", facts.without_rows)
     _print_reasons("row", "not in the tables", facts.left_out)
-    for run in facts.io500:  # the page has the phases whose two figures differ
+    for run in facts.io500:  # the report lists the phases whose two figures differ
         published = f"published score {run.published.total:.6g}" if run.published else "no published score"
         score = f"from its outputs {run.score.total:.6g}" if run.score else "none from its outputs"
         prose(f"IO500 in {run.directory or '.'}: {published}, {score}")
     prose(sentence(read_outcome(results)))
-    prose(f"report: {make_page(results)}")  # of thousands of results it takes minutes: the rest is printed before
+    prose(f"report: {make_page(results)}")  # last: with thousands of results it takes minutes
     make_figures(results)
 
 
 def _impossible(arguments: Namespace, results: Path) -> str | None:
-    """Why a command line is of no use, or None."""
+    """Why the arguments cannot be used, or None."""
     if not NAME.fullmatch(arguments.name):
         return f"--as {arguments.name}: a name has letters, digits, and `._+-` behind the first"
     if gone := [path for path in arguments.path if not os.path.lexists(path)]:

@@ -43,7 +43,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     made, results = read_plan(arguments.plan), arguments.plan.parent.parent
-    gc.freeze()  # modules and plan stay: no collection has to pass them
+    gc.freeze()  # modules and plan stay: the garbage collector can skip them
     sys.stderr = DetachedStream(sys.stderr or io.StringIO())  # it may be closed (`2>&-`)
     works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
     refusal: Refusal | None = None
@@ -66,7 +66,7 @@ def run(arguments: Namespace) -> int:
         return 0
     except AllocationError as error:
         why, code = str(error), error.code
-        # The end of another process is no news for the report; but a job waits for another job by its refusal.
+        # That another process measures is no news for the report; but the next job is told which job to wait for.
         if not isinstance(error, MeasuredElsewhere) or arguments.scheduler:
             over = error.code == ExitCode.JOB_OVER
             refusal = Refusal(why, error.lasting, error.after, tuple(error.nodes), short_of_time=over)
@@ -74,12 +74,12 @@ def run(arguments: Namespace) -> int:
         why, code = f"stopped by {error}; what was measured is stored", ExitCode.INTERRUPTED
         if arguments.scheduler:  # the report shows why the job ended
             refusal = Refusal(f"its job was {why}", stopped=True)
-    except OSError as error:  # of the log, which is with the results
+    except OSError as error:  # of the log, which is in the results
         why, code = allocation.cannot_be_written(error), ExitCode.STORE_FAILED
     line = printable(f"{ENDED}{why}")
     print(line, file=sys.stderr)
     if _are_ours(results):
-        with contextlib.suppress(OSError):  # the results' disk may be what is full
+        with contextlib.suppress(OSError):  # the disk of the results may be full
             if refusal:
                 Store(results).set_refusal(arguments.allocation, refusal)
             with open_log(arguments.own_log, results) as log:

@@ -14,7 +14,7 @@ from iosweep.ingest.outputs import File
 from iosweep.judge.findings import REASONS
 from iosweep.tools.reading import Reading
 
-#: Version of the JSON document. It changes where a key goes or means something else, not where one is added.
+#: Version of the JSON document. It changes if a key is removed or redefined, not if one is added.
 SCHEMA = 2
 CLEAN, PROBLEMS, USAGE = 0, 1, 2
 
@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Print what the paths hold; returns the exit code.
+    """Print the readings of all files; returns the exit code.
 
     0: no problem, or notes only; 1: an invalid or a suspect figure, or a path that cannot be read; 2: usage.
     """

@@ -104,7 +104,7 @@ def run(arguments: Namespace) -> int:
     store = Store(campaigns.RESULTS / made.campaign)
     if taken := name_taken(store, made, store.repetitions()):
         problems.append(config.documents[0].problem(("campaign",), taken))
-    if problems:  # below the plan, which shows what takes so much
+    if problems:  # below the plan, which shows the large sweeps
         raise ConfigError(problems)
     return int(not fits)
 
@@ -128,8 +128,8 @@ def _print_commands(made: Plan, where: Where) -> None:
 def commands(made: Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[str]]]:
     """(point, repetition, argv) of every step, as the runner starts it (with the path of the mpiexec that it finds).
 
-    Where the launcher cannot start the point, the tool's own command. Of a tool that is started once on every node, the
-    first node's.
+    If the launcher cannot start the point, the command without a launcher; if the tool is started on every node, the
+    command of the first node.
     """
     directory = directory_of(made.target.directory, made.campaign)
     hosts = [f"NODE{k}" for k in range(1, 1 + max(point.nodes for point in made.points))]  # Slurm says which
@@ -147,7 +147,7 @@ def commands(made: Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[st
 
 
 def _print_table(config: Config, made: Plan, where: Where, ask_target: bool) -> bool:
-    """Print the plan and what it takes; False if it cannot fit the target, as far as that can be seen from here."""
+    """Print the plan with its time and space; False if it does not fit the target that is seen from here."""
     cost = forecast.of(made)
     printer = Printer(markup=True)
     printer.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target.directory)}", _sweeps(made), "")
@@ -216,7 +216,7 @@ def _cost(made: Plan, cost: forecast.Forecast) -> Table:
 
 
 def _notes(made: Plan, where: Where, cost: forecast.Forecast) -> Iterator[str]:
-    """What leaves repetitions out, and a tool that listens without a password."""
+    """Notes: repetitions that limits.time leaves out, and fio's open ports."""
     limit = made.limits.time
     if limit is not None and cost.time_s > limit and made.limits.over_time == "trim":
         needed = f"about {human_duration(cost.time_s)} are needed"
@@ -230,7 +230,7 @@ def _notes(made: Plan, where: Where, cost: forecast.Forecast) -> Iterator[str]:
 
 
 def _missing(config: Config, made: Plan, where: Where) -> Iterator[str]:
-    """Tools and nodes that points lack, with this launcher. Starts nothing. Raises ConfigError."""
+    """Notes: tools and nodes that points lack with this launcher. Starts no tool. Raises ConfigError."""
     built = None
     if (config.settings.tools.provider or where.site.tools) == "spack":
         try:

@@ -86,8 +86,8 @@ def run(arguments: Namespace) -> int:
 
 
 def _of_verdict(store: Store, verdicts: Sequence[str]) -> list[Repetition]:
-    """Stored repetitions with a row of one of these verdicts in the tables; those that are newer than the tables are
-    named, and left. Raises CommandError."""
+    """Stored repetitions with one of these verdicts in the tables. Repetitions that are newer than the tables are not
+    chosen, and a message counts them. Raises CommandError."""
     try:
         rows = reader.read_rows(store.path, "results.parquet", dict)
     except OSError:

@@ -53,7 +53,7 @@ def run(arguments: Namespace) -> int:
         _show_table(sort_results(summary, campaign.about.sweeps), campaign.about.ingested is not None)
     else:
         _show_headline(campaign, summary, outcome)
-    # the outcome names damage that is there still, with its remedy
+    # damage that is still there has its remedy in the outcome
     damaged = campaigns.damage_in_tables(results, campaign.about)
     others = [line for line in damaged if not any(one.startswith(line) for one in outcome.damaged)]
     for line in documents.few([*outcome.damaged, *others]):
@@ -65,7 +65,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _show_commands(wanted: Path) -> int:
-    """Print what a point ran. `wanted`: its id, or its folder in the store. Raises CommandError."""
+    """Print the commands of a point. `wanted`: its id, or its folder in the store. Raises CommandError."""
     searched = [wanted.parent.parent] if wanted.parent.name == "points" else campaigns.known()
     results, name = campaigns.find_point(wanted.name, searched, "; name one as results/CAMPAIGN/points/ID")
     store = Store(results)
@@ -81,7 +81,7 @@ def _show_commands(wanted: Path) -> int:
 
 
 def _planned(results: Path, name: str) -> Point | None:
-    """A point, from any plan of the campaign that has it: its id stands for all that determines it."""
+    """A point, from any plan of the campaign: points with one id are equal."""
     with contextlib.suppress(OSError, documents.Damaged):
         for file in reversed(plan_files(results)):
             with contextlib.suppress(OSError, documents.Damaged):
@@ -93,7 +93,7 @@ def _planned(results: Path, name: str) -> Point | None:
 def _preparations(point: Point, record: Record, sets: Mapping[str, DataSet]) -> Iterator[str]:
     """Commands that make the directories and data sets of a repetition, which target.keep may have removed. Pure.
 
-    They use the campaign's directory that is in the commands of the repetition.
+    The campaign's directory is taken from the commands of the repetition.
     """
     commands = [argv for run in record.phases for argv in (run.argvs or (run.argv,))]
     # fio's arguments have a backslash before each colon
@@ -150,7 +150,7 @@ def _show_headline(campaign: Campaign, summary: Sequence[PointSummary], outcome:
 
 
 def _show_table(summary: Sequence[PointSummary], ingested: bool) -> None:
-    """Print a line for each result. `ingested`: with its files, which tell results with equal parameters apart."""
+    """Print a line for each result. `ingested`: with its files, since results may have equal parameters."""
     columns = [
         "point",
         "phase",
@@ -218,7 +218,7 @@ def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcom
 
 
 def _headline(conditions: str, found: Best) -> dict[str, object]:
-    """A headline figure. `figure`: of the fresh repetitions where they confirm it, else of those that chose it."""
+    """A headline figure. `figure`: from the repetitions that confirm the point, else from those that selected it."""
     return {
         "conditions": conditions,
         "phase": found.result.phase,

@@ -41,13 +41,13 @@ def make_tables(plan: Path, results: Path, judge_again: bool = False) -> None:
 @contextlib.contextmanager
 def making(what: str, results: Path) -> Iterator[None]:
     """Turn an OSError of the block into a sentence: a CommandError."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that are not used
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts no threads, which nothing would use
     try:
         with working(f"making the {what} of {results} ..."):
             yield
     except OSError as error:
         why = f"{error.filename or results}: {error.strerror or error}"
-        if isinstance(error, FileNotFoundError) and what != "tables":  # pyarrow gives the file alone
+        if isinstance(error, FileNotFoundError) and what != "tables":  # pyarrow's error names the file only
             why = f"there is no {Path(str(error.filename or error)).name}"
         cure = f"{remedy}, then " if (remedy := safe_paths.remedy(error)) else ""
         raise CommandError(

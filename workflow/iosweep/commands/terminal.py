@@ -1,4 +1,4 @@
-"""Printing for a person: as wide as the terminal; in a file or a pipe, lines are as long as they are.
+"""Printing for a person: wrapped to the width of the terminal; not wrapped in a file or a pipe.
 
 Text from stored files cannot drive the terminal: control characters are escaped, and it is not taken for markup. Rich
 is imported late, because most commands of the rules print nothing through it.
@@ -95,7 +95,7 @@ def safe_console(markup: bool = False, width: int | None = None, file: IO[str] |
 class Printer:
     """Prints what Rich renders. Without a terminal or with `wide`, no line is wrapped.
 
-    `markup`: text is Rich's markup, and must be escaped where it is not ours.
+    `markup`: text is Rich's markup; foreign text in it must be escaped.
     """
 
     def __init__(self, markup: bool = False, wide: bool = False) -> None:
@@ -128,13 +128,13 @@ def working(text: str) -> Iterator[None]:
         yield
 
 
-#: How a file begins shows its kind: `<!doctype html>`, `<?xml version`.
+#: So many bytes at the beginning show the kind of a file: `<!doctype html>`, `<?xml version`.
 _KIND_BYTES = 12
 
 
 def write_output(file: Path, render: Callable[[], bytes], exit_code: int) -> None:
-    """Write what `render` returns to a file that the user named, whole or not at all, and over no file of another kind,
-    such as a configuration. Raises CommandError with this exit code."""
+    """Write a file that the user named, whole or not at all; a file of another kind, such as a configuration, is not
+    replaced. `render` returns the content. Raises CommandError with this exit code."""
     with working(f"writing {file} ..."):
         content = render()
     try:

@@ -39,7 +39,7 @@ def run(arguments: Namespace) -> int:
 
 
 def show(arguments: Namespace) -> int:
-    """Print the tools of a configuration; 0 if all that were built, or any that are on PATH, are there, else 1."""
+    """Print the tools of a configuration. Returns 0 if Spack has built them, or one is on PATH, else 1."""
     configured = sweep_file.read(arguments.configfile)
     if (configured.settings.tools.provider or "path") == "path":
         with Agent() as agent:
@@ -74,7 +74,7 @@ def _say(text: str) -> None:
 
 
 def build(arguments: Namespace) -> int:
-    """Build the tools; why that fails is shown, and stored for the report, which has nothing else to say."""
+    """Build the tools. The reason of a failure is printed, and stored for the report."""
     configured = sweep_file.read(arguments.configfile, campaigns.overrides(arguments))
     wanted, plan = spack.read(configured), make_plan(configured)
     store = Store(campaigns.RESULTS / plan.campaign)

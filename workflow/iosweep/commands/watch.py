@@ -100,11 +100,11 @@ def redraw(results: Path, console: Console) -> None:
 
 @dataclass(frozen=True)
 class AllocationProgress:
-    """Times are in seconds since the epoch, None where they are not known.
+    """Times are in seconds since the epoch, None if unknown.
 
-    `why`: the reason why it waits, was refused or has stopped, if that is known. `since`: when it began to measure or
-    to wait. `starts`: when Slurm expects it to begin. `ends`: the time limit of its job. `to_go_s`: time still needed
-    once it is running.
+    `why`: the reason why it waits, was refused or has stopped, if known. `since`: when it began to measure or to wait.
+    `starts`: when Slurm expects it to begin. `ends`: when the time limit of its job is reached. `to_go_s`: time that
+    its repetitions will take.
     """
 
     name: str
@@ -160,7 +160,7 @@ class Progress:
 
     @property
     def over(self) -> bool:
-        """Whether all is measured, and no job or process works on it."""
+        """Whether everything is measured, and no job or process works on the campaign."""
         busy = any(a.repetitions_left or a.state in LIVE for a in self.allocations)
         return self.plan is not None and not busy
 
@@ -299,7 +299,7 @@ def _with_job(progress: AllocationProgress, job: Job) -> AllocationProgress:
 
 
 def draw(progress: Progress, bars: bool = True) -> Iterator[RenderableType]:
-    """The progress for a person, for any width of terminal."""
+    """Parts of the screen, for any width of terminal."""
     head = Text.assemble((progress.campaign, "bold"), f" on {progress.target}" if progress.target else "")
     head.append(f"  {local_time(progress.now):%H:%M:%S}", style="dim")
     yield head
@@ -354,7 +354,7 @@ def _state(a: AllocationProgress, now: float) -> str:
 
 
 def _clock(moment: float, now: float) -> str:
-    """A time of day, with its date if it is not near."""
+    """A time of day, with the date if it is half a day away or more."""
     local = local_time(moment)
     return f"{local:%H:%M}" if abs(moment - now) < _DAY_S / 2 else f"{local:%F %H:%M}"
 

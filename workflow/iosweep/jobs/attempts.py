@@ -33,11 +33,11 @@ class Next(enum.Enum):
 
 @dataclass
 class _Tried:
-    """What is known of an allocation from its jobs.
+    """The jobs of an allocation in this run.
 
     `attempt`: 1, and 1 more for each job that was too short to measure anything. `after`: the job of another campaign
-    that the next one waits for; `waited`: those that one has waited for. `bad`: nodes that could not work on the
-    target.
+    that the next job waits for; `waited`: jobs of other campaigns that earlier jobs waited for. `bad`: nodes that could
+    not work on the target.
     """
 
     attempt: int = 1
@@ -47,7 +47,7 @@ class _Tried:
 
 
 class Attempts:
-    """The jobs of a campaign in one run. `again`: looks at the store once more; raises ConfigError."""
+    """The jobs of a campaign in one run. `again`: reads configuration and store again; raises ConfigError."""
 
     def __init__(self, campaign: Dag, again: Callable[[], Dag]):
         self.campaign = campaign
@@ -66,15 +66,15 @@ class Attempts:
         return self.work(allocation).minutes(self._tried[allocation].attempt)
 
     def least_minutes(self, allocation: str) -> int | None:
-        """The wall time to which Slurm may shorten it; None, not at all, after a job that was too short."""
+        """The wall time to which Slurm may shorten the next job; None after a job that was too short: not shortened."""
         return self.work(allocation).least_minutes() if self._tried[allocation].attempt == 1 else None
 
     def after(self, allocation: str) -> str | None:
-        """Number of a job that must be over before the next one."""
+        """Number of the job that the next job waits for."""
         return self._tried[allocation].after
 
     def text(self, allocation: str) -> str:
-        """What is left of an allocation, and what its next job asks for."""
+        """What is left of an allocation, and the request of its next job."""
         asks = self.campaign.site.slurm and self.work(allocation).points
         return self.campaign.text(allocation, self.minutes(allocation) if asks else None)
 
@@ -123,7 +123,7 @@ class Attempts:
         self._store.set_refusal(allocation, Refusal(why, lasting=True, stopped=True))
 
     def reload(self) -> None:
-        """Ask the store what is left, unless the configuration is another one by now."""
+        """Read again what is left, unless the configuration has changed."""
         try:
             now = self._again()
         except ConfigError:
@@ -155,7 +155,7 @@ class Attempts:
 def _too_short(state: str | None, refusal: Refusal | None) -> bool:
     """Whether a job that failed would have needed more time. `state`: Slurm's, None if Slurm has forgotten the job.
 
-    A node that is at fault, or a target that is, is not cured by more time.
+    More time does not cure a fault of a node or of the target.
     """
     return state in ("TIMEOUT", "DEADLINE") or (refusal.short_of_time if refusal else state is None)
 

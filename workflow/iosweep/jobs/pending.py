@@ -22,7 +22,7 @@ from iosweep.slurm.query import Job
 from iosweep.target.lock import Owner
 from iosweep.text import human_count, printable
 
-#: A reason counts if it was seen twice, this many seconds apart: while Slurm plans, it shows others for a moment.
+#: A reason counts if it lasts this many seconds: while Slurm plans, it shows other reasons for a moment.
 BELIEVED_S = 5.0
 #: Least seconds between two messages about a job whose reason changes.
 SOON_S = 120.0
@@ -39,7 +39,7 @@ _FOREVER = re.compile(
 #: Limits on the nodes of all jobs together: a job that asks for more than that never starts. Reason -> the limit in
 #: `scontrol show assoc_mgr`.
 _NODES = {"QOSMaxNodePerUserLimit": "MaxTRESPU", "MaxNodePerAccount": "MaxTRESPA", "QOSGrpNodeLimit": "GrpTRES"}
-#: What a person wants to know of the others.
+#: Explanations of the other reasons.
 _WORDS = (
     (r"None", "Slurm has not looked at it yet"),
     (r"Dependency", "another job of this campaign comes first"),
@@ -55,9 +55,9 @@ _WORDS = (
     (r"Reservation", "its reservation has not begun"),
     (r"(Assoc|QOS)Grp.*|\w+Per(User|Account)\w*", "a limit of your account is reached ({reason})"),
 )
-#: Not reported: a state of a moment, or a message about the preceding allocation says it.
+#: Not reported: reasons of a moment, or reported for the preceding allocation.
 _NOTHING = ("", "None", "WaitingForScheduling", "Prolog", "BeginTime", "Cleaning", "Dependency")
-#: Reasons that mean the same to a person, and alternate.
+#: Reasons with one meaning that alternate.
 _QUEUED = {"Priority": "Resources"}
 
 
@@ -67,8 +67,8 @@ def remedy(reason: str) -> str | None:
 
 
 def too_many_nodes(job: Job) -> str | None:
-    """What to change if a job asks for more nodes than all jobs of its user together may have; None if it does not, or
-    the limit is not known."""
+    """What to change if a job asks for more nodes than all jobs of its user together may have; None if it asks for
+    fewer, or if the limit is not known."""
     if limit := _NODES.get(job.reason):
         with contextlib.suppress(Unanswered):
             asks = query.fields(query.ask(["scontrol", "--oneliner", "show", "job", job.id]))
@@ -90,9 +90,9 @@ def words(job: Job) -> str:
 
 @dataclass
 class _Seen:
-    """A job as it was seen last. `state`: the reason why it waits, or its state; `since`: when that was seen first.
+    """The last observation of a job. `state`: the reason why it waits, or its state; `since`: when that was seen first.
 
-    `reported`: whether that was reported; `last`: when anything about the job was reported.
+    `reported`: whether this state was reported; `last`: time of the last report about the job.
     """
 
     state: str
@@ -121,8 +121,8 @@ class Watch:
     _hint_given: bool = False
 
     def decide(self, jobs: Iterable[Job], now_s: float) -> tuple[list[tuple[Job, str]], list[Job]]:
-        """Jobs that would wait forever, each with what to change; and those to report, which wait or run. `now_s` must
-        not go back."""
+        """Jobs that would wait forever, each with its remedy; and jobs to report, which wait or run. `now_s` must not
+        go back."""
         cancel, report = [], []
         for job in jobs:
             if job.state not in ("PENDING", "RUNNING") or not allocation_of(job, self.campaign, self.directory):
@@ -145,7 +145,7 @@ class Watch:
         return self._seen[job.id]
 
     def sentence(self, job: Job) -> str:
-        """A sentence on a job that waits or runs; for the first one also how to see more."""
+        """A sentence on a job that waits or runs; for the first running job, with the command that shows more."""
         name = submission.spoken(allocation_of(job, self.campaign, self.directory) or "")
         if job.state == "RUNNING":
             until = f", until {_clock(job.ends)} at most" if job.ends else ""
@@ -170,12 +170,12 @@ def say(text: str) -> None:
 
 
 def jobs_of_user(name: str = "") -> list[Job]:
-    """Jobs of this user, by the real names of their directories. `name`: as in query.jobs. Raises Unanswered."""
+    """Jobs of this user, with the real paths of their directories. `name`: as in query.jobs. Raises Unanswered."""
     return [replace(job, directory=os.path.realpath(job.directory)) for job in query.jobs(name=name)]
 
 
 def allocation_of(job: Job, campaign: str, directory: str) -> str | None:
-    """Which allocation of a campaign that runs in a directory a job measures, or None."""
+    """The allocation that a job measures; None if it is of another campaign or directory."""
     return query.allocation_of(job.comment, campaign) if job.directory == directory else None
 
 
@@ -189,8 +189,8 @@ def measuring(jobs: Iterable[Job], campaign: str, directories: Collection[str]) 
 
 
 def wait(campaign: str, every_s: float = 5.0) -> bool:
-    """Wait until no job of an earlier run measures a campaign from this directory, so that nothing is measured twice;
-    whether there was one. Raises Unanswered."""
+    """Wait until no job of an earlier run measures a campaign from this directory, so that nothing is measured twice.
+    Returns whether there was such a job. Raises Unanswered."""
     reported, here = False, os.path.realpath(Path.cwd())
     while jobs := measuring(jobs_of_user(), campaign, [here]):
         if not reported:

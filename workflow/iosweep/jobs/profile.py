@@ -1,4 +1,4 @@
-"""What a profile of the workflow says of the site: one model for the Snakefile, the executor, `plan` and `doctor`."""
+"""A profile of the workflow, which describes the site. The Snakefile, the executor, `plan` and `doctor` use it."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _FORMS = {
 }
 #: Snakemake adds the first three of these by itself.
 _KNOWN = (*dict.fromkeys([*_OPTIONS, *_FORMS]), "disk_mb", "disk", "tmpdir", "from_17_nodes")
-#: What differs for jobs of so many nodes and more, as `slurm_partition=large qos=long`.
+#: Values for jobs of so many nodes and more, such as `slurm_partition=large qos=long`.
 _FROM = re.compile(r"from_([1-9]\d*)_nodes")
 _SAME_FOR_ALL = ("launcher", "tools", "scheduler")
 _NEEDED = ("launcher", "scheduler")
 _OURS = ("nodes", "tasks", "tasks_per_node", "mpi", "slurm_extra")
-#: Names of another cluster's option.
+#: Resources that name another cluster.
 _CLUSTER = ("slurm_cluster", "cluster", "clusters")
-#: What people write, where the nearest name is another one.
+#: Names that people write -> the name that is meant, where spelling does not tell.
 _MEANT = {
     **dict.fromkeys(("time", "walltime", "time_limit"), "runtime"),
     **{"memory": "mem_mb", "queue": "slurm_partition", "feature": "constraint"},
@@ -63,10 +63,10 @@ _MEANT = {
 
 @dataclass(frozen=True)
 class Profile:
-    """What a profile says. What it does not say, or says wrongly, is not in `given`.
+    """The values of a profile.
 
-    `given`: of its default-resources, with `runtime` in minutes and `mem_mb` in MB. `larger`: what differs from that,
-    by the number of nodes from which it does. `slurm`: it is one for Slurm.
+    `given`: its valid default-resources, with `runtime` in minutes and `mem_mb` in MB. `larger`: number of nodes ->
+    values that replace these for jobs of so many nodes and more. `slurm`: it is a profile for Slurm.
     """
 
     file: str = "profile"
@@ -76,7 +76,7 @@ class Profile:
     problems: tuple[Problem, ...] = ()
 
     def at(self, nodes: int) -> Profile:
-        """What it says of jobs of so many nodes."""
+        """The profile for jobs of so many nodes."""
         given = dict(self.given)
         for least in sorted(self.larger):
             given |= self.larger[least] if nodes >= least else {}
@@ -87,7 +87,7 @@ class Profile:
 
     @property
     def partition(self) -> str | None:
-        """One, or more with commas between them."""
+        """A partition, or several with commas between them."""
         return self._text("slurm_partition")
 
     @property
@@ -101,7 +101,7 @@ class Profile:
 
     @property
     def memory_mb(self) -> int:
-        """On each node; 0 asks for none."""
+        """Of each node; 0 requests none."""
         return int(self._text("mem_mb") or 0)
 
     @property
@@ -110,17 +110,17 @@ class Profile:
 
     @property
     def tools(self) -> str:
-        """Where they come from if the configuration does not say so."""
+        """Where tools come from, unless the configuration says so: spack or path."""
         return self._text("tools") or "path"
 
     @property
     def options(self) -> list[str]:
-        """Options of sbatch, except those by which jobs differ."""
+        """Options of sbatch that all jobs share."""
         return [f"--{option}={value}" for name, option in _OPTIONS.items() if (value := self._text(name))]
 
 
 def parse(resources: Mapping[str, object], slurm: bool, file: str = "profile", text: str = "") -> Profile:
-    """From default resources as they are written, and the text that has them, for the lines. Pure."""
+    """Read default resources. `text`: of the file, for the lines of problems. Pure."""
     given, larger, wrong = _converted(resources), {}, {}
     for name in [name for name in given if _FROM.fullmatch(name)]:
         words = str(given.pop(name)).split()
@@ -164,7 +164,7 @@ def read(directory: Path) -> Profile:
 
 
 def _converted(resources: Mapping[str, object]) -> dict[str, object]:
-    """Without quotes, numbers as such, and `runtime` in minutes; as they are where that fails."""
+    """Strip quotes, and convert numbers and `runtime` (to minutes); values that do not convert stay."""
     found = {str(k): v.strip().strip("\"'") if isinstance(v, str) else v for k, v in resources.items()}
     found = {name: int(v) if isinstance(v, str) and v.isdecimal() else v for name, v in found.items()}
     return found if "runtime" not in found else found | {"runtime": minutes(found["runtime"]) or found["runtime"]}
@@ -175,7 +175,7 @@ def _pairs(given: Iterable[object]) -> dict[str, object]:
 
 
 def _wrong(name: str, value: object, slurm: bool) -> Obstacle | None:
-    """What is wrong with a default resource, and what would be right; None if nothing is."""
+    """The problem of a default resource, with its remedy, or None."""
     if name in _OURS:
         return Obstacle("the workflow sets it itself", "leave it out")
     if name in _CLUSTER:
@@ -197,7 +197,7 @@ def _wrong(name: str, value: object, slurm: bool) -> Obstacle | None:
 
 
 def _line(text: str, name: str) -> int:
-    """The line of a default resource; else that where they begin."""
+    """The line of a default resource; else the line of `default-resources`."""
     lines = text.splitlines()
     for pattern in (rf"[\s\[{{,'\"-]*{re.escape(name)}[\s'\"]*[=:]", "default-resources"):
         for number, line in enumerate(lines, 1):
@@ -207,7 +207,7 @@ def _line(text: str, name: str) -> int:
 
 
 def minutes(time: object) -> int | None:
-    """`720`, `12h`, `1d 12h` in minutes, as Snakemake takes them; None if it is none of these."""
+    """`720`, `12h`, `1d 12h` in minutes, as Snakemake reads them; None for other forms."""
     text = str(time).strip().lower()
     parts = _SPAN.findall(text)
     if not parts or _SPAN.sub("", text).strip(" ,") or any(unit not in _MINUTES for _, unit in parts):

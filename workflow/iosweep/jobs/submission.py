@@ -40,8 +40,8 @@ TRIAL = ("--test-only", "--wrap", "true")
 
 @dataclass(frozen=True)
 class Work:
-    """What a job of an allocation has to measure, and the time that it asks for. `points`: point -> repetitions to
-    come, empty if nothing is left; `site`: the profile."""
+    """The work of a job: what it measures of an allocation, and the time that it requests. `points`: point ->
+    repetitions to come, empty if nothing is left; `site`: the profile."""
 
     plan: Plan
     allocation: Allocation
@@ -63,16 +63,16 @@ class Work:
 
     @property
     def asks(self) -> Profile:
-        """What the profile says of jobs of so many nodes."""
+        """The profile for jobs of so many nodes."""
         return self.site.at(self.nodes)
 
     def minutes(self, attempt: int = 1) -> int:
-        """The wall time that its job asks for. `attempt`: 1, and 1 more for each job before it that was too short to
+        """The wall time that its job requests. `attempt`: 1, and 1 more for each earlier job that was too short to
         measure anything."""
         return minutes(self.cost.time_s, attempt, self.asks.limit_min)
 
     def least_minutes(self) -> int:
-        """The wall time to which Slurm may shorten it: for its longest repetition, that one's data set, a minute."""
+        """The wall time to which Slurm may shorten it: for its longest repetition with its data set, and a minute."""
         asked_min = self.minutes()
         if self.longest is None:
             return asked_min
@@ -87,7 +87,7 @@ class Work:
 
     @property
     def problem(self) -> Problem | None:
-        """What is wrong with the profile's runtime for it."""
+        """Why the profile's runtime is too short for it, or None."""
         if self.longest is None or not (why := no_fit(self.longest, self.asks.limit_min)):
             return None
         what = f"{why} ({self.longest.point})"
@@ -109,13 +109,13 @@ def planned_work(plan: Plan, site: Profile) -> list[Work]:
 
 
 def minutes(time_s: float, attempt: int, limit_min: int | None, besides_min: int = BESIDES_MIN) -> int:
-    """The wall time that a job asks for, where `time_s` are forecast to be left."""
+    """The wall time that a job requests for a forecast of `time_s`."""
     asked = math.ceil(time_s / 60 * MARGIN + besides_min) * attempt
     return asked if limit_min is None else min(asked, limit_min)
 
 
 def no_fit(longest: Longest | None, limit_min: int | None) -> str | None:
-    """Why a repetition fits no job of a wall time; None if it does."""
+    """Why a repetition does not fit a job of this wall time, or None."""
     if longest is None or limit_min is None or longest.time_s + JOB_RESERVE_S <= 60 * limit_min:
         return None
     whole = longest.phase_s + JOB_RESERVE_S <= 60 * limit_min
@@ -141,9 +141,9 @@ def sbatch(
 ) -> list[str]:
     """The command that submits a job, which reads its script from stdin. Pure; with TRIAL it asks for the same.
 
-    `asks`: what the profile says for so many nodes (`Profile.at`). `name`: one for all jobs of a run, whose allocations
-    run one after the other. `log`: for what the job prints. `least`: minutes to which Slurm may shorten it, to fit a
-    gap. `after`: number of a job that must be over before. `avoid`: nodes that it must not get.
+    `asks`: the profile for so many nodes (`Profile.at`). `name`: shared by all jobs of a run, which run one after the
+    other. `log`: file of the job's output. `least`: minutes to which Slurm may shorten it, to fit a gap. `after`:
+    number of a job that must end first. `avoid`: nodes that it must not get.
     """
     exclude = ",".join(filter(None, (asks.given.get("exclude"), *sorted(avoid))))  # type: ignore[arg-type]
     asks = replace(asks, given={**asks.given, "exclude": exclude})
@@ -171,9 +171,8 @@ def spoken(allocation: str) -> str:
 
 
 class Trials(NamedTuple):
-    """What is known of jobs before they are submitted. `refusals`: sentences on those that Slurm would not take, or
-    would let wait forever, and what to change; `notes`: which nodes others will wait for; `fit`: what the rest asks
-    for."""
+    """Results of trying jobs before they are submitted. `refusals`: sentences on jobs that Slurm would not take or
+    would let wait forever, with a remedy; `notes`: nodes that a job will wait for; `fit`: requests of the others."""
 
     refusals: list[str]
     notes: list[str]
@@ -181,7 +180,7 @@ class Trials(NamedTuple):
 
 
 def try_jobs(jobs: Iterable[tuple[Work, int, Sequence[str]]]) -> Trials:
-    """Try jobs: by the limits of their partitions, then by Slurm itself. `jobs`: work, minutes and command of each."""
+    """Try jobs: by the limits of their partitions, then with `sbatch --test-only`. `jobs`: (work, minutes, command)."""
     refused: dict[str, list[str]] = {}
     trials = Trials([], [], [])
     if why := federated():
@@ -200,7 +199,7 @@ def try_jobs(jobs: Iterable[tuple[Work, int, Sequence[str]]]) -> Trials:
 
 
 def _tried(work: Work, asked_min: int, sbatch: Sequence[str]) -> tuple[str | None, str | None]:
-    """Why a job would be refused, and which nodes it will wait for."""
+    """Why a job would be refused; or which nodes it will wait for."""
     nodes, partitions = work.nodes, limits(work.asks.partition)
     if partitions and all(wrong := [beyond(nodes, asked_min, work.longest, one) or "" for one in partitions]):
         return "; or: ".join(wrong), None
@@ -221,7 +220,7 @@ def _tried(work: Work, asked_min: int, sbatch: Sequence[str]) -> tuple[str | Non
 
 
 def federated() -> str | None:
-    """Why jobs are not submitted in a federation, and what to do; None without one."""
+    """Why jobs are not submitted, with a remedy, if the cluster belongs to a federation; else None."""
     if "SLURM_CLUSTERS" in os.environ:
         return None
     try:
@@ -235,8 +234,8 @@ def federated() -> str | None:
 
 
 def limits(names: str | None) -> list[dict[str, str]]:
-    """What scontrol says of the partitions of a profile, or of those that sbatch would take; sbatch tells which are not
-    there."""
+    """scontrol's description of the partitions of a profile, or of the default ones. Unknown partitions are left out:
+    sbatch reports them."""
     names = names or os.environ.get("SBATCH_PARTITION")
     try:
         printed = query.ask(["scontrol", "--all", "--oneliner", "show", "partition"])
@@ -270,8 +269,8 @@ def _most_nodes(partition: Mapping[str, str]) -> int:
 
 
 def beyond(nodes: int, asked_min: int, longest: Longest | None, partition: Mapping[str, str]) -> str | None:
-    """Why a job should not be sent to a partition, where it may wait forever, and what to change; None if it may. Not
-    every Slurm refuses such a job (EnforcePartLimits)."""
+    """Why a job would wait forever in a partition, with a remedy; None if it can start. Not every Slurm refuses such a
+    job (EnforcePartLimits)."""
     the_partition = f"the partition {partition['PartitionName']}"
     state, shared = partition.get("State", "UP"), partition.get("OverSubscribe", "NO")
     least, most = int(partition.get("MinNodes", 0)), _most_nodes(partition)
@@ -336,7 +335,7 @@ def is_full(said: str) -> bool:
 
 
 def meaning(said: str, asks: Profile | None = None) -> str:
-    """What to do when sbatch refuses a job, or it waits. `asks`: what the profile says of it."""
+    """The remedy when sbatch refuses a job, or a job waits. `asks`: the profile for its number of nodes."""
     fits = (change for line in reversed(said.split("; ")) for part, change in _MEANINGS if re.search(part, line, re.I))
     change = next(fits, "ask the people who run the cluster")
     if asks and query.is_without_nodes(said) and (narrow := [key for key in _NARROW if asks.given.get(key)]):
@@ -344,11 +343,11 @@ def meaning(said: str, asks: Profile | None = None) -> str:
     return change
 
 
-# What stands in the way of a plan
+# Problems of a plan
 
 
 def problems(config: Config, plan: Plan, launcher: Launcher, works: Iterable[Work]) -> list[Problem]:
-    """Why a plan cannot be measured, as far as that is known without target and store."""
+    """Why a plan cannot be measured, by its configuration and profile alone."""
     document = config.documents[0]
     found = forecast.over_limits(plan, document)
     if wrong := open_port(plan.points, launcher, os.geteuid()):
@@ -357,7 +356,7 @@ def problems(config: Config, plan: Plan, launcher: Launcher, works: Iterable[Wor
 
 
 def open_port(points: Iterable[Point], launcher: Launcher, uid: int) -> str | None:
-    """Why a user may not measure some points, which have a tool listen without a password; None if none has. Pure."""
+    """Why a user may not measure points for which a tool listens without a password; else None. Pure."""
     if uid or not (open_to_all := [point for point in points if launcher.opens_port(point)]):
         return None
     return (

@@ -44,13 +44,13 @@ class Message(NamedTuple):
 
 
 class Messages:
-    """Puts messages together from lines, in whatever order these come."""
+    """Joins lines to messages, in any order of lines."""
 
     def __init__(self) -> None:
         self._pieces: dict[tuple[bytes, bytes], dict[int, bytes]] = {}
 
     def add(self, line: bytes) -> Message | None:
-        """The message that this line completes; None if there is none, or if it is damaged."""
+        """The message that this line completes; None if it is not complete, or damaged."""
         if not (match := _LINE.fullmatch(line.strip())):
             return None
         number, who, index, count, piece = match.groups()

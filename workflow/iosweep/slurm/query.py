@@ -1,6 +1,6 @@
-"""What Slurm says: about a job and its allocation, and about what waits and runs. Its commands, with a deadline each.
+"""Questions to Slurm: about jobs, nodes and steps. Each command has a deadline.
 
-Of a job only its number is taken from the environment; the rest is asked of squeue.
+Of our own job, the environment gives the number only; squeue tells the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from iosweep.text import shortened
 
 #: A controller under load may take some seconds.
 DEADLINE_S = 30.0
-#: Time after which steps that were killed are left alone.
+#: Time limit in seconds for killed steps to end.
 _STEPS_END_S = 10.0
 #: States of a job that has ended, in every Slurm from 22.05 to 26.05 (job_state_string). Others say what happens to one
 #: that has not, and come with new versions: EXPEDITING with 26.05. REVOKED: a sibling in a federation has it.
@@ -66,13 +66,13 @@ class Job:
 
 
 def forget_options() -> None:
-    """Remove options of srun from our environment, whoever set them: the command has all that is asked for."""
+    """Remove options of srun from our environment: our commands have all options that they need."""
     for name in [name for name in os.environ if name.startswith("SLURM_") and name not in _KEPT]:
         del os.environ[name]
 
 
 def ask(argv: Sequence[str], deadline_s: float = DEADLINE_S, script: str = "") -> str:
-    """What one of Slurm's commands prints. `script`: for its stdin. Raises Unanswered."""
+    """Run a command of Slurm and return its output. `script`: for its stdin. Raises Unanswered."""
     # times in seconds: the local zone of a login node need not be that of the nodes
     environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"}
     try:
@@ -92,7 +92,7 @@ def ask(argv: Sequence[str], deadline_s: float = DEADLINE_S, script: str = "") -
 
 
 def reason(stderr: str) -> str:
-    """Why a command failed: its errors, the verdict last, or all that it says. A site's greeting may stand before."""
+    """Why a command failed: its lines with errors, else all its lines. A greeting of the site may come before."""
     lines = list(dict.fromkeys(line.strip() for line in stderr.splitlines() if line.strip()))
     errors = [line for line in lines if re.search(r"\b(error|fatal): |^allocation failure: ", line)]
     return "; ".join(re.sub(r"^\w+: (error|fatal): ", "", line) for line in errors or lines)
@@ -118,14 +118,14 @@ def job(id: str) -> Job | None:
 
 
 def comment(campaign: str, allocation: str) -> str:
-    """The comment of a campaign's batch job says what it measures; squeue shows it on every node."""
+    """The comment of a batch job, which names its campaign and allocation; squeue shows it on every node."""
     return f"iosweep_{campaign}_{allocation}"
 
 
 def allocation_of(text: str, campaign: str) -> str | None:
-    """The allocation that a comment names; None of another campaign, whose name may begin with this one's.
+    """The allocation that a comment names; None for another campaign, even if its name begins with this campaign's.
 
-    After ours, a comment may have words of the site.
+    Words of the site may follow in the comment.
     """
     ours, prefix = text.partition(" ")[0], f"iosweep_{campaign}_"
     allocation = ours.removeprefix(prefix)
@@ -141,7 +141,7 @@ def lives(id: str) -> bool:
 def jobs(users: Sequence[str] = (), name: str = "") -> list[Job]:
     """All jobs of this user, or of some users, that squeue knows. Raises Unanswered.
 
-    `name`: those of that name only, and those that have ended, too, until Slurm forgets them.
+    `name`: jobs of this name only, including ended jobs that Slurm still knows.
     """
     whose = f"--user={','.join(users)}" if users else "--me"
     return _jobs([whose, *(["--states=all", f"--name={name}"] if name else [])])
@@ -171,7 +171,7 @@ def _jobs(which: Sequence[str]) -> list[Job]:
     return found
 
 
-# Cases that only the text of a command distinguishes. `said`: Unanswered.said, as Slurm 22.05 and 23.11 print it.
+# Errors that only their text distinguishes. `said`: Unanswered.said, as Slurm 22.05 and 23.11 print it.
 
 
 def has_no_cluster(said: str) -> bool:
@@ -202,7 +202,7 @@ def addresses(hosts: Sequence[str]) -> dict[str, str]:
 
 
 def end_steps(job: str, spare: str) -> int:
-    """Kill all steps of a job but one; returns how many are still there after the deadline. Raises Unanswered.
+    """Kill all steps of a job except `spare`; returns how many still exist after the deadline. Raises Unanswered.
 
     A step outlives an srun that is killed.
     """
@@ -240,7 +240,7 @@ def hostnames(nodes: str) -> tuple[str, ...]:
 
 
 def given(text: str) -> str:
-    """What Slurm prints, empty where there is nothing."""
+    """A value that Slurm printed; empty for `(null)` and `N/A`."""
     text = text.strip()
     return "" if text in ("(null)", "N/A") else text
 
