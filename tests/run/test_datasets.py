@@ -94,17 +94,17 @@ def test_each_node_has_its_files_and_another_writes_them(sets: tuple[DataSets, W
     # who reads it must not have it in its cache
     assert writer.calls == [(("n2", "n3", "n1"), ["s", "s.node1", "s.node2"])]
     assert (evidence.wrong, evidence.files, evidence.set_bytes) == ((), 6, 6 * 4096)
-    assert (evidence.holes != "found", evidence.own) == (True, ())
+    assert (evidence.holes != "found", evidence.self_readers) == (True, ())
     stored = found._store.documents(DataSet)
     assert [stored[name].argv[:2] for name in ("sets.s", "sets.s.node1", "sets.s.node2")] == [("started", "write")] * 3
     assert found.ready(files, "fio", HOSTS) == evidence
     assert len(writer.calls) == 1
     # other nodes of the same allocation find some that they have written themselves
-    assert found.ready(files, "fio", ("n1", "n3")).own == ("n3",)
-    assert found.ready(files, "fio", ("n2", "n3")).own == ("n2", "n3")
+    assert found.ready(files, "fio", ("n1", "n3")).self_readers == ("n3",)
+    assert found.ready(files, "fio", ("n2", "n3")).self_readers == ("n2", "n3")
     # one node has the first of them; more nodes than before want more
     alone = found.ready(files, "fio", ("n2",))
-    assert alone == structs.replace(evidence, files=2, set_bytes=2 * 4096, own=None, sample=alone.sample)
+    assert alone == structs.replace(evidence, files=2, set_bytes=2 * 4096, self_readers=None, sample=alone.sample)
     assert (evidence.sample and evidence.sample.files, alone.sample and alone.sample.files) == (6, 2)
     assert found.ready(files, "fio", (*HOSTS, "n4")).wrong == ()
     assert writer.calls[1:] == [(("n1",), ["s.node3"])]
@@ -122,8 +122,12 @@ def test_one_set_of_all_nodes(sets: tuple[DataSets, Writer, Path]) -> None:
     assert writer.calls == [(HOSTS, ["s"])]
     assert (evidence.files, evidence.set_bytes, evidence.wrong) == (2, 2 * 4096, ())
     # ranks read what those of the next node have written
-    assert evidence.own == ()
-    assert found.ready(file_set("0", "1", of_all_nodes=True), "fio", (*HOSTS[1:], "n1")).own == ("n2", "n3", "n1")
+    assert evidence.self_readers == ()
+    assert found.ready(file_set("0", "1", of_all_nodes=True), "fio", (*HOSTS[1:], "n1")).self_readers == (
+        "n2",
+        "n3",
+        "n1",
+    )
     assert len(writer.calls) == 1
 
 

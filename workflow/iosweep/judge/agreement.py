@@ -49,7 +49,7 @@ def headlines(point: Point, repetition: Repetition) -> Iterator[Headline]:
             yield Headline(point.id, row.phase, confirms, like, row.headline, ran, times)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sample:
     """The repetitions of a point's phase that count, or of one of its other figures.
 

@@ -24,8 +24,8 @@ from iosweep.tools import Value, parameters
 
 @dataclass(frozen=True)
 class Candidate:
-    """A phase of a point. values: the figures that choose, at least one; undisturbed: they are those of valid
-    repetitions alone; figures: of all repetitions that could choose and count, as the tables have them."""
+    """A phase of a point. values: the figures that choose, at least one; undisturbed: all of them are of valid
+    repetitions; figures: of all repetitions that could choose and count, as in the tables."""
 
     point: str
     values: Sequence[float]
@@ -326,8 +326,8 @@ def figures(repetitions: Iterable[Repetition]) -> dict[str, list[float]]:
 
 @dataclass(frozen=True)
 class Ramped:
-    """Points that are not measured now. unneeded: point -> why it needs no (further) repetitions; waiting: those that a
-    climb may still reach."""
+    """Points that are not measured now. unneeded: point -> why it needs no (further) repetitions; waiting: points that
+    a climb may still reach."""
 
     unneeded: Mapping[str, str]
     waiting: Collection[str]
@@ -337,8 +337,8 @@ def ramped(plan: Plan, figures: Mapping[str, Figures | None], absent: Collection
     """What the ramps of a plan leave out. figures: point -> its figures, None or not there if it was never measured;
     absent: points that are not measured (now), which no climb waits for.
 
-    A point that another sweep asks for, too, is measured if any of them needs it. A climb waits for a step of the same
-    allocation; other allocations are jobs of their own, which decide by what the store has when they run.
+    A point of several sweeps is measured if any of them needs it. A climb waits for a step of the same allocation;
+    another allocation is another job, which decides by the store when it runs.
     """
     needed: set[str] = set()
     waiting: set[str] = set()

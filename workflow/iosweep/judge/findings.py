@@ -32,10 +32,10 @@ Severity = Literal["invalid", "suspect"]
 class Observation:
     """A phase of a repetition as the checks see it.
 
-    run: the phase's entry in the stored result (exit code, files, load ...); parsed: the tool's output; target: the
-    plan's target; memory_bytes: of each node that measured, by its name, None if unknown; fstype: the target's type of
-    file system; mount: its mount line; shortest_s: timed phases that are shorter are too short to judge steadiness;
-    version: that the tool's program said before, empty where that is not known.
+    run: the phase's entry in the record (exit code, files, load ...); parsed: the tool's output; target: the plan's
+    target; memory_bytes: host -> its memory, None if unknown; fstype: type of the target's file system; mount: its
+    mount line; shortest_s: shorter timed phases are too short to judge steadiness; version: as the tool's program
+    prints it, empty if unknown.
     """
 
     point: Point
@@ -80,10 +80,10 @@ NO_OUTPUT = unchecked("no output to look at")
 
 @dataclass(frozen=True)
 class Check:
-    """A function of what was seen of a phase, and what its failure makes of the row; docs/report.md has its docstring.
+    """A check: a function of an observation, whose docstring docs/report.md shows. severity: of the row where it fails.
 
-    data: it applies to phases that move data, not to metadata; needs: the figure without which there is no output to
-    look at; per_node: where a tool was started once on each of several nodes, each node is checked.
+    data: it applies to phases that move data, not to metadata; needs: figure without which there is no output to look
+    at; per_node: each node is checked where the tool was started once on each of several nodes.
     """
 
     severity: Severity
@@ -109,14 +109,14 @@ class Check:
             return self._find(s)
         alone = structs.replace(s.point, nodes=1)
         commands = s.run.argvs if len(s.run.argvs) == len(nodes) else [s.run.argv] * len(nodes)
-        found = {
+        findings = {
             host: self._find(replace(s, point=alone, parsed=parsed, run=structs.replace(s.run, argv=argv, argvs=())))
             for (host, parsed), argv in zip(nodes.items(), commands, strict=True)
         }
-        worst = min((f.outcome for f in found.values()), key=_WORST_FIRST.index)
+        worst = min((f.outcome for f in findings.values()), key=_WORST_FIRST.index)
         if worst == "not applicable":
             return NOT_APPLICABLE
-        same = {host: f for host, f in found.items() if f.outcome == worst}
+        same = {host: f for host, f in findings.items() if f.outcome == worst}
         shown = [f"{host}: {f.evidence}" for host, f in list(same.items())[:SHOWN_NODES]]
         more = f"; and {len(same) - SHOWN_NODES} more nodes" if len(same) > SHOWN_NODES else ""
         return Finding(worst, "; ".join(shown) + more, any(f.curable for f in same.values()))

@@ -42,9 +42,9 @@ class LocalMachine:
 class Remaining:
     """What is left of a plan, by allocation and point; without empty entries.
 
-    left: numbers of the repetitions that can be measured as things are, in order. expected: how many are still to
-    come, as far as it can be said: besides those the steps that ramps may still climb, and the confirmation of points
-    that are not chosen yet. unneeded: why ramps do not need the rest of a point's repetitions.
+    left: numbers of the repetitions that can be measured now, in order. expected: forecast of the number of repetitions
+    to come, which includes steps that ramps may still climb, and the confirmation of points that are not chosen yet.
+    unneeded: why ramps do not need the rest of a point's repetitions.
     """
 
     left: dict[str, dict[str, list[int]]]
@@ -107,7 +107,7 @@ def chosen(only: str, point: Point) -> bool:
 
 
 def lacking(missing: Missing | None, machine: LocalMachine, plan: Plan) -> bool:
-    """Whether a missing point still lacks the thing that it needs."""
+    """Whether a missing point still lacks its tool, launcher, CPUs or time."""
     if missing is None:
         return False
     needs = missing.needs
@@ -153,9 +153,8 @@ def elsewhere(result: Repetition, machine: LocalMachine) -> bool:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a plan still needs. now: point -> numbers of the repetitions that can be measured as things are; later:
-    point -> how many more there will be, where that depends on results; unneeded: point -> why the rest of its
-    repetitions is not needed."""
+    """Repetitions that a plan still needs. now: point -> numbers of the repetitions that can be measured now; later:
+    point -> number of further repetitions, which depends on results; unneeded: point -> why it needs no more."""
 
     now: Mapping[str, list[int]]
     later: Mapping[str, int]
@@ -168,11 +167,11 @@ def wanted(
     absent: Collection[str],
     aside: Collection[str] = (),
 ) -> Wanted:
-    """What a plan still needs besides the results that count. absent: points that cannot be measured; aside: points
-    that are not measured now, which no ramp waits for. Pure.
+    """Repetitions that a plan still needs besides the results that count. absent: points that cannot be measured;
+    aside: points that are not measured now, so that no ramp waits for them.
 
-    First the repetitions that choose, as far as ramps need them; once an allocation has all of these, those that
-    confirm its best points.
+    The repetitions that choose come first, as far as ramps need them. Once an allocation has all of these, its best
+    points are confirmed.
     """
     choosing = {p.id: best.selection(p, counted.get(p.id, {})) for p in plan.points}
     figures = {point: best.figures(stored.values()) if stored else None for point, stored in choosing.items()}
@@ -199,10 +198,11 @@ def wanted(
 def still_wanted(
     allocation: Allocation, have: Mapping[str, Mapping[int, Repetition]], points: Sequence[Point]
 ) -> dict[str, list[int]]:
-    """point -> numbers of the repetitions that it still needs besides those in `have`; at most the next one where the
-    interval decides. Without empty entries.
+    """point -> numbers of the repetitions that it still needs; at most the next one where the interval decides. Without
+    empty entries.
 
-    have: those that count of all points of the allocation, which tell how a phase scatters; without those that confirm.
+    have: the repetitions that count of all points of the allocation, which show how a phase scatters; without fresh
+    repetitions, which confirm a best point.
     """
     lacks: dict[str, list[int]] = {}
     undecided: list[Point] = []
@@ -221,11 +221,11 @@ def still_wanted(
 
 
 def _widths(allocation: Allocation, have: Mapping[str, Mapping[int, Repetition]]) -> dict[str, list[float]]:
-    """point -> half width of the interval of its phases, as a share, as merge and the report will have it; infinite
-    with too few repetitions for a grade.
+    """point -> half width of the interval of its phases, as a share, as in tables and report; infinite with too few
+    repetitions for a grade.
 
-    Phases that more repetitions do not help are left out: those that failed as often as not, and those whose
-    repetitions cannot have an interval, because they ran on unlike nodes or one has a figure of zero.
+    A phase is left out if more repetitions do not help: at least half of them failed, or they cannot have an interval,
+    because they ran on different nodes or a figure is zero.
     """
     counted = (h for p in allocation.points for r in have.get(p.id, {}).values() for h in agreement.headlines(p, r))
     widths: dict[str, list[float]] = {}
@@ -255,7 +255,7 @@ class Ran(NamedTuple):
 
 
 def ran(judged: Judged) -> Ran:
-    """The times of a stored repetition; phases of one command have the same."""
+    """The times of a stored repetition; phases of one command share theirs."""
     commands = {(row.started, row.values.get("wall_s")) for row in judged.rows}
     return Ran(judged.point, judged.ended.timestamp(), sum(float(wall_s or 0) for _, wall_s in commands))
 

@@ -91,7 +91,7 @@ class DataSets:
             files=len(files.files) * len(shares),
             file_size_bytes=files.file_size_bytes or 0,
             set_bytes=files.size_bytes * len(shares),
-            own=None if own is None else tuple(own),
+            self_readers=None if own is None else tuple(own),
             wrong=tuple(wrong for share in shares for wrong in seen[share.directory]["wrong"]),
             holes="found" if "found" in holes else next(iter(holes - {"none"}), "none"),
             sample=None if unread or not known else reduce(add, (k.sample for k in known if k.sample)),

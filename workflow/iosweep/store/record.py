@@ -57,8 +57,8 @@ class ToolBuild(Part, frozen=True):
 
 
 class Target(Part, frozen=True, kw_only=True):
-    """The file system that was measured. source: by whichever server the campaign's directory was made
-    (identify.same_source)."""
+    """The file system that was measured. source: mount source when the campaign's directory was made, which may name
+    another of its servers later (identify.same_source)."""
 
     directory: str
     source: str
@@ -70,12 +70,12 @@ class Target(Part, frozen=True, kw_only=True):
 
     @property
     def facts(self) -> dict[str, str | None]:
-        """What tells it from other file systems, as target.identify.volume takes it."""
+        """Facts that identify the file system, for target.identify.volume."""
         return {"source": self.source, "fstype": self.fstype, "fsid": self.fsid}
 
 
 class Launcher(Part, frozen=True):
-    """What started the ranks; path and version of mpiexec, where that did."""
+    """The launcher of the ranks; path and version are those of mpiexec."""
 
     name: str
     path: str | None = None
@@ -98,17 +98,19 @@ class Exclusive(Part, frozen=True):
 
 
 class Files(Part, frozen=True, kw_only=True):
-    """The files that a phase worked on. own: hosts that read files that they had written, None if unknown;
-    wrong: why the files are not as they must be, None where they were not looked at; holes: none, found, or why they
-    were not looked for. changed: what happened to files that were read meanwhile, None where they were not looked at
-    again; unclear: why that cannot be told, or was not looked at. sample: blocks that were read back, or else unread:
-    why not. counted: what counters saw of data sets while they were written, the least of any set."""
+    """The files that a phase worked on.
+
+    self_readers: hosts that read files which they had written, None if unknown; wrong: why the files are not usable,
+    None where nobody looked; holes: none, found, or why nobody looked for them; changed: changes of the files while
+    they were read, None where nobody looked again; unclear: why changes cannot be told; sample: blocks that were read
+    back, else unread says why not; counted: what counters saw while data sets were written, the least of any set.
+    """
 
     role: str = ""
     files: Count = 0
     file_size_bytes: Count = 0
     set_bytes: Count = 0
-    own: tuple[str, ...] | None = None
+    self_readers: tuple[str, ...] | None = None
     wrong: tuple[str, ...] | None = None
     holes: str | None = None
     changed: tuple[str, ...] | None = None
@@ -153,7 +155,7 @@ class Finding(Part, frozen=True, array_like=True):
 
 
 class Outcome(Part, frozen=True, kw_only=True):
-    """What a judged phase contributes to decisions. headline: its figure, latency_mean_s: the mean latency of an I/O;
+    """The part of a judged phase that decisions need. headline: its figure; latency_mean_s: mean latency of an I/O;
     both None where the verdict is invalid."""
 
     phase: str
@@ -241,7 +243,7 @@ class Judged(Repetition, frozen=True, kw_only=True):
     rows: tuple[Row, ...] = ()
 
     def lightened(self) -> Repetition:
-        """The part of it that stays in memory, where there may be 100,000: one object for equal targets and builds."""
+        """The part that stays in memory, as there may be 100,000 records: equal targets and builds share an object."""
         light = msgspec.convert(self, Repetition, from_attributes=True)
         return msgspec.structs.replace(light, tool=_shared(light.tool), target=_shared(light.target))
 

@@ -116,7 +116,7 @@ class Store:
         for repetition, attempts in sorted(tries.items()):
             newest = [self._read_try(point, repetition, attempt, sizes, depth) for attempt in sorted(attempts)[-2:]]
             last, damage = newest[-1]
-            if damage:  # of an earlier try it does not matter while the last one is whole
+            if damage:  # damage of an earlier try does not matter while the last try is whole
                 self.damaged.update((error.path, error.reason) for _, error in newest if error)
             before = newest[0][0]
             if last and last.intact and last.retried and before and before.figures > last.figures:
@@ -287,10 +287,10 @@ class Store:
 
     @contextmanager
     def locked(self, job: str = "", allocation: str = "") -> Iterator[str | None]:
-        """Keep other processes off the campaign; yields what is to be said of how far that reaches, or None.
+        """Keep other processes off the campaign; yields a sentence if the lock does not reach other nodes, else None.
 
-        `job`: of Slurm, which we are in; `allocation`: which we measure. Raises Busy, and Refused if the results are
-        not ours.
+        job: the Slurm job of this process; allocation: the allocation that it measures. Raises Busy, and Refused if the
+        results are not ours.
         """
         self.uuid()  # before a lock is written into them
         with safe_paths.folder(self.path, make=True):
@@ -305,8 +305,8 @@ class Store:
             self._lock = None
 
     def uuid(self) -> str | None:
-        """UUID of the results, which proves that they are ours, and the directory with it on the target, too: of
-        iosweep.json, or where that is lost, of target.json. None: there is nothing yet. Raises Refused."""
+        """UUID of the results, which proves that iosweep made them and the directory on the target: from iosweep.json,
+        or from target.json if that is lost. None: there are no results yet. Raises Refused."""
         if marker := self.whole(Marker):
             return marker.uuid
         if claimed := self.whole(ClaimedTarget):
@@ -327,14 +327,14 @@ class Store:
 
     def mark(self) -> str:
         """Mark the results as ours, under a lock of them; returns their UUID. Raises Refused if they are not ours."""
-        found = self.uuid() or str(uuid.uuid4())
+        known = self.uuid() or str(uuid.uuid4())
         if self.whole(Marker) is None:
-            self.put("", FILES[Marker], Marker(found, self.path.name))
-        return found
+            self.put("", FILES[Marker], Marker(known, self.path.name))
+        return known
 
     def check_original(self, directory: str, claimed_by: str) -> None:
-        """Raise Refused if these results are a copy of those that claimed a directory on the target, which are there,
-        too. `claimed_by`: their path in its marker; ours if we were moved, or are seen by another mount."""
+        """Raise Refused if these results are a copy, and the original results, which claimed the directory on the
+        target, still exist. claimed_by: path of the original in the marker; the results may have been moved since."""
         original, marker = Path(claimed_by), f"{FILES[Marker]}.json"
         try:
             mine, its = ((path / marker).stat() for path in (self.path, original))
@@ -393,7 +393,7 @@ class Store:
     # Damage
 
     def _read_whole(self, read: Callable[..., T], file: str | Path, *arguments: object) -> T | None:
-        """What a function reads of a file; None where the file is not there, or damaged, which is noted."""
+        """Read a file with a function; None where the file is absent, or damaged, which is noted."""
         try:
             return read(file, *arguments)
         except FileNotFoundError:
@@ -482,13 +482,13 @@ def fits_build(document: Mapping[str, object], name: str, content: bytes) -> boo
 def unpack(archive: bytes) -> dict[str, dict[str, bytes]]:
     """step -> stream -> what it printed, without stderr: its first lines are in the record, and nothing is parsed from
     it."""
-    found: dict[str, dict[str, bytes]] = {}
+    streams: dict[str, dict[str, bytes]] = {}
     with zipfile.ZipFile(io.BytesIO(archive)) as file:
         for info in file.infolist():
             step, _, stream = info.filename.rpartition(".")
             if not stream.startswith("stderr"):
-                found.setdefault(step, {})[stream] = file.read(info)
-    return found
+                streams.setdefault(step, {})[stream] = file.read(info)
+    return streams
 
 
 def pack(members: Mapping[str, bytes]) -> bytes:

@@ -114,15 +114,15 @@ class Judge:
         try:
             for first in range(0, len(points), _POINTS):
                 read = [self._read(point) for point in points[first : first + _POINTS]]
-                stale = [one.point for one in read if self._stale(one)]
+                stale = [stored.point for stored in read if self._stale(stored)]
                 repetitions = sum(point.repetitions.last for point in stale)
                 processes = min(len(os.sched_getaffinity(0)), _MOST_PROCESSES)
                 if pool is None and repetitions >= _WORTH_PROCESSES and processes > 1:
                     spawned = multiprocessing.get_context("spawn")
                     pool = ProcessPoolExecutor(processes, spawned, initializer=_begin, initargs=(self,))
                 again = pool.map(_judge_point, stale, chunksize=8) if pool and stale else map(self.point, stale)
-                judged = {one.point.id: one for one in again}
-                yield from (judged.get(one.point.id, one) for one in read)
+                judged = {stored.point.id: stored for stored in again}
+                yield from (judged.get(stored.point.id, stored) for stored in read)
         finally:
             if pool:
                 pool.shutdown(cancel_futures=True)
@@ -250,8 +250,8 @@ class ResultRows:
             needs = wanted(self.plan, intact, lacking) if depends else Wanted({}, {}, {})
             absent = _absent(allocation, refusals.get(allocation.name), lacking, choosing, needs)
             known_agreements = agreements(headlines)
-            for one in stored:
-                for cells in self._rows(one, absent.get(one.point.id, {})):
+            for of_point in stored:
+                for cells in self._rows(of_point, absent.get(of_point.point.id, {})):
                     self.tables.add(cells, known_agreements)
             if not ramps:
                 intact.clear()
@@ -387,7 +387,7 @@ def _absent(
     choosing: Mapping[str, Sequence[int]],
     needs: Wanted,
 ) -> dict[str, dict[int, _Absent]]:
-    """point -> its repetitions that are not there, and why. choosing: those of `still_wanted`."""
+    """point -> its absent repetitions, and why they are. choosing: as `still_wanted` returns it."""
     later: _Absent = (refusal.reason if refusal else NOT_YET, "left")
     absent: dict[str, dict[int, _Absent]] = {}
     for point in allocation.points:

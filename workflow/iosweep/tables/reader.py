@@ -97,7 +97,7 @@ Value = bool | int | float | str
 
 
 class PhaseOutcome(Part, frozen=True, kw_only=True):
-    """What became of a phase of a repetition. `repetition` is None for a point without any."""
+    """The outcome of a phase of a repetition. repetition: None for a point without repetitions."""
 
     point: str
     phase: str
@@ -206,9 +206,9 @@ def mark_imprecise(rows: Iterable[Row], checks: Iterable[CheckRow]) -> Iterator[
     for check in checks:
         if check.outcome == "fail":
             failed.setdefault((check.point, check.repetition, check.phase), set()).add(check.check)
-    for one in rows:
-        imprecise = failed.get((one.point, one.repetition, one.phase)) == {PRECISE}
-        yield msgspec.structs.replace(one, imprecise=True) if imprecise else one
+    for row in rows:
+        imprecise = failed.get((row.point, row.repetition, row.phase)) == {PRECISE}
+        yield msgspec.structs.replace(row, imprecise=True) if imprecise else row
 
 
 #: (point, phase)
@@ -282,8 +282,8 @@ def read_row(
 
 
 def _name_of_build(row: Row, builds: Mapping[str, BuildDocument]) -> str | None:
-    """The binary of the tool, and the MPI of a tool whose threads are ranks: another tool in a document is no other
-    build. None where nothing was measured."""
+    """Name of a build: the binary of the tool, and the MPI that its ranks use; other tools in the document do not
+    count. None where nothing was measured."""
     if row.tool_sha256 is None:
         return None
     document = builds.get(row.build or "")
@@ -363,15 +363,15 @@ def _rows(
                 raise Damaged(file, f"it has no column {field.name} of the type {field.type}")
         # as dictionaries, rows with the same text share one object, which else took most of the memory of a report
         texts = [column.name for column in columns if column.type == "string"]
-        found: list[Kind] = []
+        rows: list[Kind] = []
         for batch in parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts).iter_batches(
             _BATCH, columns=form.names
         ):
             if points is not None:
                 batch = batch.filter(compute.is_in(batch.column("point"), value_set=pa.array(points, pa.string())))
             values = [_values(batch.column(name)) for name in form.names]
-            found += [read(dict(zip(form.names, row, strict=True))) for row in zip(*values, strict=True)]
-        return found
+            rows += [read(dict(zip(form.names, row, strict=True))) for row in zip(*values, strict=True)]
+        return rows
     except Damaged:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -395,13 +395,13 @@ def find_damage(results: Path) -> list[str]:
         return []
     except Damaged as error:
         return [str(error)]
-    found = []
+    damage = []
     for name in FILES:
         try:
             if wrong := _unlike(tables.get(name), _read(results, name)):
-                found.append(str(Damaged(results / name, wrong)))
+                damage.append(str(Damaged(results / name, wrong)))
         except FileNotFoundError:
-            found.append(f"{results / name} is gone")
+            damage.append(f"{results / name} is gone")
         except Damaged as error:
-            found.append(str(error))
-    return found
+            damage.append(str(error))
+    return damage

@@ -12,7 +12,7 @@ CHECKS: tuple[Check, ...] = (
     Check("invalid", output.direction, per_node=True),
     Check("invalid", output.arithmetic, per_node=True),
     Check("invalid", output.in_flight, data=True, needs="ops_per_s", per_node=True),
-    Check("invalid", interference.workers, per_node=True),
+    Check("invalid", output.workers, per_node=True),
     Check("invalid", output.volume, data=True, per_node=True),
     Check("invalid", timing.duration, needs="runtime_s", per_node=True),
     Check("invalid", output.clock, per_node=True),

@@ -14,7 +14,7 @@ from iosweep.tools import Parsed
 from iosweep.units import human_size
 
 _UNKNOWN_DEVICE = "what is below the file system is not known: ZFS counts nothing, and a loop device may be cached"
-_OWN = unchecked("nodes read what they had written themselves, past their caches (O_DIRECT)")
+_SELF_READ = unchecked("nodes read what they had written themselves, past their caches (O_DIRECT)")
 
 
 def client_cache(s: Observation) -> Finding:
@@ -107,7 +107,7 @@ def _distinct(read: float, size: int) -> int:
 
 def _read_by_node(s: Observation) -> dict[str, float]:
     """node -> bytes that it read: as it reported itself, or else its ranks' part. Empty where that is not known."""
-    each = {host: own.figures.get("bytes_read") for host, own in s.parsed.evidence.each_node.items()}
+    each = {host: node.figures.get("bytes_read") for host, node in s.parsed.evidence.each_node.items()}
     if each:
         known = {host: read for host, read in each.items() if read is not None}
         return known if len(known) == len(each) else {}
@@ -128,15 +128,15 @@ def other_reader(s: Observation) -> Finding:
     if s.point.nodes == 1:
         of_metadata = "; its cache of names may answer" if s.phase.kind == "metadata" else ""
         return unchecked(f"one node reads what it wrote itself{of_metadata}")
-    own = s.run.files.own
-    if own and not s.point.options.get("o_direct"):
-        return failed(f"{', '.join(own)} read what they had written themselves, and not past their caches")
+    readers = s.run.files.self_readers
+    if readers and not s.point.options.get("o_direct"):
+        return failed(f"{', '.join(readers)} read what they had written themselves, and not past their caches")
     if not shifts:
-        if own is None:
+        if readers is None:
             return unchecked("it is not known which node wrote what it reads")
-        return passed("each node reads what another one wrote") if not own else _OWN
-    if own:
-        return _OWN
+        return _SELF_READ if readers else passed("each node reads what another one wrote")
+    if readers:
+        return _SELF_READ
     shift = s.parsed.evidence.shift
     if shift is None:
         return failed("the tool does not report that each node read files written by another")
@@ -159,8 +159,8 @@ TRUSTED = 0.90
 
 
 class _Witness(NamedTuple):
-    """A counter. place: where bytes came from, or got to, by its count; read, written: its bytes; doubt: why what it
-    did not see may have got there all the same, empty where it is known to see the target's traffic."""
+    """A counter. place: source or destination of the bytes that it counts; read, written: its bytes; doubt: why it may
+    miss traffic of the target, empty where it is known to see all."""
 
     place: str
     read: int | None
@@ -219,8 +219,8 @@ def _memory(s: Observation) -> Finding | None:
 
 
 def works(s: Observation) -> list[tuple[str, Parsed, list[Moved]]]:
-    """(node, what the tool says it did there, what its counters saw) of each node where the tool tells nodes apart;
-    else of all nodes together, without a name."""
+    """(node, output of the tool there, counters there) for each node where the tool tells nodes apart; else for all
+    nodes together, without a name."""
     counters = s.run.moved
     if nodes := s.parsed.evidence.each_node:
         return [(host, one, [counters[host]] if host in counters else []) for host, one in nodes.items()]
@@ -230,7 +230,7 @@ def works(s: Observation) -> list[tuple[str, Parsed, list[Moved]]]:
 def _shares(
     s: Observation, host: str, moved: Sequence[Moved], read: float, written: float, arrives: float
 ) -> Iterator[_Share]:
-    """The share by each counter, of each direction; none where none tells. arrives: as of `_must_arrive`."""
+    """The share that each counter saw of each direction. arrives: as `_must_arrive` returns it."""
     on = f"{host}: " if host else ""
     for witness in _witnesses(s, moved):
         if read and witness.read is not None:
@@ -246,8 +246,8 @@ def _shares(
 
 
 def _must_arrive(s: Observation, host: str, written: float) -> float:
-    """Bytes of a node's writes that cannot have stayed in memory: all with O_DIRECT; if the page cache was flushed at
-    the end, those that were not written over by others at random offsets; else none."""
+    """Bytes of a node's writes that cannot have stayed in memory: all with O_DIRECT; all that no later write replaced
+    (at random offsets) where the page cache was flushed at the end; else none."""
     if s.point.options.get("o_direct"):
         return written
     if not s.point.options.get("fsync") or s.parsed.evidence.not_flushed:
@@ -257,8 +257,8 @@ def _must_arrive(s: Observation, host: str, written: float) -> float:
 
 
 def _witnesses(s: Observation, moved: Sequence[Moved]) -> Iterator[_Witness]:
-    """The counters that see this target's traffic, or may. The network's only where the client has none: it carries
-    everything else, too."""
+    """The counters that see, or may see, this target's traffic. The network also carries other traffic, and is used
+    only where the client has no counter."""
     kind = fs_types.of(s.fstype)
     if not moved:
         return
@@ -292,14 +292,14 @@ def _calibrated(s: Observation, counter: str) -> float | None:
 
 
 def trusts(s: Observation, counter: str) -> bool:
-    """Whether a counter sees all that the target moves. That of a device or a client is made for it, but may not count
-    (some drivers that use several paths do not)."""
+    """Whether a counter sees all traffic of the target. Counters of devices and clients should, but some multipath
+    drivers do not count."""
     share = _calibrated(s, counter)
     return counter != "network" if share is None else share >= TRUSTED
 
 
 def _why_none(s: Observation, host: str, moved: Sequence[Moved], needed: bool) -> str:
-    """Why no counter tells what was moved. needed: something was read, or written and cannot be in memory."""
+    """Why no counter tells how much was moved. needed: some bytes cannot have stayed in memory."""
     if not moved:
         return f"what {host or 'a node'} moved was not counted"
     if not needed:
@@ -325,7 +325,7 @@ def _sums(moved: Sequence[Moved], read: str, written: str) -> tuple[int | None, 
 
 
 def _percent(share: float) -> str:
-    """As a reader needs it: counters may have seen much more, of others."""
+    """`97 %`; a share above 1 is `all`, because counters see other traffic, too."""
     return "all" if share >= 1 else f"{math.floor(100 * share):d} %"
 
 

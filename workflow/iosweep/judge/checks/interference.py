@@ -6,56 +6,21 @@ import math
 from collections.abc import Iterator, Sequence
 
 from iosweep.judge.checks.caches import total, trusts, works
-from iosweep.judge.checks.timing import SHORTEST
 from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Observation, failed, passed, unchecked
 from iosweep.node import fs_types
 from iosweep.node.counters import Moved
 from iosweep.node.load import Load, Other
 from iosweep.store.record import Finding
-from iosweep.text import human_count
-from iosweep.tools import CLOCK_S, Parsed, tools
+from iosweep.tools import CLOCK_S, Parsed
 from iosweep.units import human_size
-
-
-def workers(s: Observation) -> Finding:
-    """As many ranks and nodes took part as were requested; every worker ran for the whole time."""
-    seen = s.parsed.evidence
-    threads = int(s.point.options["threads_per_node"] or 1)
-    if tools()[s.point.tool].mpi:
-        ranks, nodes, wanted = seen.tasks, seen.nodes or s.point.nodes, threads * s.point.nodes
-        if ranks is None:
-            return unchecked("the tool does not say")
-        if ranks != wanted:
-            another = "was it built with another MPI than its launcher?"
-            return failed(f"the tool ran with {human_count(ranks, 'rank')}, {wanted} were asked for: {another}")
-        if nodes != s.point.nodes:
-            return failed(f"the tool ran on {human_count(nodes, 'node')}, {s.point.nodes} were asked for")
-        ran_on = s.run.ran_on
-        if odd := {host: ranks for host, ranks in ran_on.items() if ranks > threads or (not ranks and threads)}:
-            seen_on = ", ".join(f"{ranks} on {host}" for host, ranks in sorted(odd.items()))
-            return failed(f"{human_count(threads, 'rank')} were asked for on each node, and {seen_on} were seen")
-        return passed(f"{human_count(ranks, 'rank')} on {human_count(nodes, 'node')}, as asked")
-    if s.phase.kind == "metadata" or s.point.phase_time_s is None:
-        return NOT_APPLICABLE
-    if seen.tasks is not None and seen.tasks != threads:
-        return failed(f"{human_count(seen.tasks, 'worker')} logged I/O, {threads} were asked for")
-    ran = seen.worker_seconds
-    if not ran:
-        return unchecked("the tool does not say")
-    asked = threads * s.point.nodes * s.point.phase_time_s
-    if ran < SHORTEST * asked:
-        return failed(
-            f"the workers ran for {ran:.1f} s in all, {asked:.1f} s were asked for: fewer ran, or not to the end"
-        )
-    return passed(f"{ran:.1f} worker seconds of {asked:.1f}")
 
 
 def exclusive(s: Observation) -> Finding:
     """No other campaign measured the file system at the same time (enforced by a lock)."""
-    found = s.run.exclusive
-    if found is None:
+    lock = s.run.exclusive
+    if lock is None:
         return unchecked("no record of whether other campaigns were kept off")
-    return passed(found.evidence) if found.enforced else unchecked(found.evidence)
+    return passed(lock.evidence) if lock.enforced else unchecked(lock.evidence)
 
 
 #: Share of a node's CPU time that others may use while a phase runs, and of the CPUs of one rank or worker.
@@ -124,13 +89,13 @@ def cpu_quota(s: Observation) -> Finding:
     """No CPU quota stopped the tool's control group in more than 5 % of its periods and more than 2 % of the time."""
     if not (load := s.run.load):
         return unchecked("what CPU quotas did was not read (it takes runs of half a second)")
-    if not (found := load.throttled):
+    if not (quota := load.throttled):
         return unchecked("the control groups of a node could not be read")
-    if not found.stopped:
+    if not quota.stopped:
         return passed("no CPU quota stopped anything")
-    periods = f"{found.stopped} of {found.periods} periods"
-    told = f"a CPU quota stopped what ran{_on(s, found.host)} in {periods}, for {found.stopped_s:.2f} s in all"
-    if found.stopped > _STOPPED * found.periods and found.stopped_s > _STOPPED_TIME * load.window_s:
+    periods = f"{quota.stopped} of {quota.periods} periods"
+    told = f"a CPU quota stopped what ran{_on(s, quota.host)} in {periods}, for {quota.stopped_s:.2f} s in all"
+    if quota.stopped > _STOPPED * quota.periods and quota.stopped_s > _STOPPED_TIME * load.window_s:
         return failed(told)
     return passed(told)
 

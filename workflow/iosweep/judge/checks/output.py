@@ -6,6 +6,7 @@ import signal
 from collections.abc import Sequence
 
 from iosweep.errors import Cause, cause
+from iosweep.judge.checks.timing import SHORTEST
 from iosweep.judge.findings import (
     NO_OUTPUT,
     NOT_APPLICABLE,
@@ -18,7 +19,7 @@ from iosweep.judge.findings import (
 )
 from iosweep.node.process import MOST_BYTES
 from iosweep.store.record import Finding
-from iosweep.text import printable, some
+from iosweep.text import human_count, printable, some
 from iosweep.tools import Parsed, reading, tools
 from iosweep.units import human_duration, human_size
 
@@ -128,6 +129,39 @@ def as_asked(s: Observation) -> Finding:
 def _names(argv: Sequence[str], place: str) -> bool:
     """Whether a directory is an argument, or the value of an argument."""
     return any(place in (argument, argument.partition("=")[2]) for argument in argv)
+
+
+def workers(s: Observation) -> Finding:
+    """As many ranks and nodes took part as were requested; every worker ran for the whole time."""
+    seen = s.parsed.evidence
+    threads = int(s.point.options["threads_per_node"] or 1)
+    if tools()[s.point.tool].mpi:
+        ranks, nodes, wanted = seen.tasks, seen.nodes or s.point.nodes, threads * s.point.nodes
+        if ranks is None:
+            return unchecked("the tool does not say")
+        if ranks != wanted:
+            another = "was it built with another MPI than its launcher?"
+            return failed(f"the tool ran with {human_count(ranks, 'rank')}, {wanted} were asked for: {another}")
+        if nodes != s.point.nodes:
+            return failed(f"the tool ran on {human_count(nodes, 'node')}, {s.point.nodes} were asked for")
+        ran_on = s.run.ran_on
+        if odd := {host: ranks for host, ranks in ran_on.items() if ranks > threads or (not ranks and threads)}:
+            seen_on = ", ".join(f"{ranks} on {host}" for host, ranks in sorted(odd.items()))
+            return failed(f"{human_count(threads, 'rank')} were asked for on each node, and {seen_on} were seen")
+        return passed(f"{human_count(ranks, 'rank')} on {human_count(nodes, 'node')}, as asked")
+    if s.phase.kind == "metadata" or s.point.phase_time_s is None:
+        return NOT_APPLICABLE
+    if seen.tasks is not None and seen.tasks != threads:
+        return failed(f"{human_count(seen.tasks, 'worker')} logged I/O, {threads} were asked for")
+    ran = seen.worker_seconds
+    if not ran:
+        return unchecked("the tool does not say")
+    asked = threads * s.point.nodes * s.point.phase_time_s
+    if ran < SHORTEST * asked:
+        return failed(
+            f"the workers ran for {ran:.1f} s in all, {asked:.1f} s were asked for: fewer ran, or not to the end"
+        )
+    return passed(f"{ran:.1f} worker seconds of {asked:.1f}")
 
 
 def in_flight(s: Observation) -> Finding:
@@ -284,7 +318,7 @@ def plausible(s: Observation) -> Finding:
     links = s.target.node_bandwidth
     rate = s.parsed.figures.get("bandwidth_bytes_per_s")
     if not links or rate is None:
-        return unchecked("target.node_bandwidth is not given" if not links else "no output to look at")
+        return unchecked("target.node_bandwidth is not given") if not links else NO_OUTPUT
     if rate > links * s.point.nodes:
         return failed(f"{human_size(rate)}/s exceeds the {human_size(links * s.point.nodes)}/s of the links: a cache")
     return passed(f"{human_size(rate)}/s of {human_size(links * s.point.nodes)}/s")
