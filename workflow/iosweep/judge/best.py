@@ -2,7 +2,7 @@
 
 The best of many noisy figures is too high by about the noise. So each allocation measures its best points once more
 when all its points are measured, and a headline is made of these repetitions alone: they had no part in the choice.
-The runner and the report ask here.
+The runner and the report call the same functions.
 
 A climb is the points of a sweep that differ in one axis alone, in ascending order; the rule is in config/README.md.
 """

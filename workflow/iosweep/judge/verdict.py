@@ -1,8 +1,8 @@
 """Judges a repetition: record, raw output and facts of the nodes -> rows, one for each phase. Pure.
 
 The runner judges what it has measured, and stores the rows in the record with the key of the judgment. `iosweep tables`
-calls the same function, only for records with another key: a fixed parser or a changed check needs no cluster. What
-only all repetitions of a point show together is in `agreement`.
+calls the same function, only for records with another key: a fixed parser or a changed check needs no cluster. The
+repetitions of a point are compared in `agreement`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ NOT_JUDGING = NOT_TABLES | {"ingest", "programs", "slurm", "tables"}
 
 
 def key(plan: Plan, point: Point) -> str:
-    """What a judgment depends on besides record, raw output and facts: the judging code, and settings of the plan."""
+    """Digest of all that a judgment depends on besides record, raw output and facts: the judging code, and settings of
+    the plan."""
     settings = msgspec.json.encode((_code(), plan.target, plan.shortest_steady_s(point)), order="deterministic")
     return hashlib.sha256(settings).hexdigest()[:16]
 

@@ -56,7 +56,7 @@ def client_cache(s: Observation) -> Finding:
 
 
 def server_cache(s: Observation) -> Finding:
-    """Reads are not served from the servers' memory: what was read, each byte counted once, is at least twice
+    """Reads are not served from the servers' memory: the bytes read, each counted once, are at least twice
     target.server_cache.
     """
     if not s.phase.reads:
@@ -177,9 +177,9 @@ class _Share(NamedTuple):
 
 
 def reached(s: Observation) -> Finding:
-    """What was read came from the storage, and what was written got there: the kernel's counters (of the tool's own
-    I/O, the block device, the file system's client or the network) saw at least 95 % of it, of I/O without O_DIRECT
-    90 %. The target is not memory.
+    """Reads came from the storage, and writes got there: the kernel's counters (of the tool's I/O, the block device,
+    the file system's client or the network) saw at least 95 % of the bytes, of I/O without O_DIRECT 90 %. The target is
+    not memory.
     """
     if memory := _memory(s):
         return memory
@@ -199,10 +199,10 @@ def reached(s: Observation) -> Finding:
         shares += counted
     if not shares:
         return NO_OUTPUT
-    worst = min(shares, key=lambda one: one.share)
+    worst = min(shares, key=lambda share: share.share)
     if worst.share >= limit:
         return passed(worst.sentence)
-    trusted = min((one for one in shares if not one.doubt), key=lambda one: one.share, default=worst)
+    trusted = min((share for share in shares if not share.doubt), key=lambda share: share.share, default=worst)
     if trusted.share < limit and not trusted.doubt:
         return failed(trusted.sentence)
     return unchecked(f"{worst.sentence}, and {worst.doubt}")
@@ -223,7 +223,7 @@ def works(s: Observation) -> list[tuple[str, Parsed, list[Moved]]]:
     nodes together, without a name."""
     counters = s.run.moved
     if nodes := s.parsed.evidence.each_node:
-        return [(host, one, [counters[host]] if host in counters else []) for host, one in nodes.items()]
+        return [(host, node, [counters[host]] if host in counters else []) for host, node in nodes.items()]
     return [("", s.parsed, [*counters.values()] if len(counters) >= s.point.nodes else [])]
 
 
@@ -272,13 +272,13 @@ def _witnesses(s: Observation, moved: Sequence[Moved]) -> Iterator[_Witness]:
             yield _Witness("the network, which other traffic uses, too", *network, doubt)
         return
     doubt = ""
-    if kind.block and not all(one.device for one in moved):
+    if kind.block and not all(node.device for node in moved):
         doubt = _UNKNOWN_DEVICE
     if kind.block and trusts(s, "tool"):
         of_tool = _sums(moved, "tool_read_bytes", "tool_written_bytes")
         place = "block devices, by the kernel's account of the tool"
         yield _Witness(place, *of_tool, doubt if _calibrated(s, "tool") is None else "")
-    devices = ", ".join(dict.fromkeys(one.device for one in moved if one.device))
+    devices = ", ".join(dict.fromkeys(node.device for node in moved if node.device))
     if devices and trusts(s, "device"):
         of_devices = _sums(moved, "device_read_bytes", "device_written_bytes")
         place = f"the block device {devices}"
@@ -315,7 +315,7 @@ def _why_none(s: Observation, host: str, moved: Sequence[Moved], needed: bool) -
 
 def total(moved: Sequence[Moved], name: str) -> int | None:
     """A counter, summed over nodes; None where a node does not have it."""
-    counts: list[int | None] = [getattr(one, name) for one in moved]
+    counts: list[int | None] = [getattr(node, name) for node in moved]
     known = [count for count in counts if count is not None]
     return sum(known) if known and len(known) == len(counts) else None
 

@@ -62,7 +62,7 @@ def reserved_agree(s: Observation) -> Finding:
 
 
 def _proven(s: Observation, wrong: Sequence[tuple[NodesCpus, str]], proof: str) -> Finding:
-    """The finding of what is wrong on nodes, or of `proof` where every process was seen often enough."""
+    """Fail if anything is wrong on a node; pass with `proof` if every process was seen often enough."""
     nodes = s.run.cpus.nodes if s.run.cpus else ()
     if wrong:
         return failed(_sentences(wrong))
@@ -76,7 +76,7 @@ def _sentences(wrong: Sequence[tuple[NodesCpus, str]]) -> str:
 
 
 def _not_as_planned(node: NodesCpus, planned: Mapping[str, int]) -> Iterator[str]:
-    """Ranks, workers or helpers of a node that were allowed elsewhere than planned, one sentence each."""
+    """A sentence for each kind of process of a node that was allowed on other CPUs than planned."""
     settled = [p for p in node.processes if p.role in ("rank", "worker") and p.masks]
     for process in settled:
         mask, right = process.masks[0], len(process.masks) == 1
@@ -105,9 +105,9 @@ def _not_as_planned(node: NodesCpus, planned: Mapping[str, int]) -> Iterator[str
 
 
 def _why(mask: CpuSet, planned: set[CpuSet]) -> str:
-    if any(mask > one for one in planned):
+    if any(mask > cpus for cpus in planned):
         return ": it was not bound, or its mask was widened"
-    if any(mask < one for one in planned):
+    if any(mask < cpus for cpus in planned):
         return ": its mask was narrowed (by a cpuset?)"
     return ": something else has bound it"
 

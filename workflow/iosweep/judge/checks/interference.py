@@ -66,7 +66,8 @@ def other_load(s: Observation) -> Finding:
 
 
 def _too_much(s: Observation, load: Load) -> str:
-    """What others used, if that is too much of a node or of the CPUs of a rank or worker; else nothing."""
+    """The CPU time that others used, as text, if it is too much of a node or of the CPUs of a rank or worker; else
+    empty."""
     if load.other is not None and load.other > OTHER_LOAD:
         return f"{load.other:.0%} of the CPU time{_on(s, load.host)}{_named(load.top)}"
     if (bound := load.bound) and bound.other > OTHER_LOAD:
@@ -81,7 +82,7 @@ def _on(s: Observation, host: str) -> str:
 
 def _named(top: Sequence[Other]) -> str:
     """The processes of others that used most."""
-    each = (f"{one.name}{f' of {one.user}' if one.user else ''} {one.share:.0%}" for one in top)
+    each = (f"{other.name}{f' of {other.user}' if other.user else ''} {other.share:.0%}" for other in top)
     return f" ({', '.join(each)})" if top else ""
 
 
@@ -123,8 +124,8 @@ def io_limit(s: Observation) -> Finding:
 
 
 def other_io(s: Observation) -> Finding:
-    """Others moved little on the target: what its block device or client counted exceeds what the tool moved by at most
-    25 % (of what small writes cost in metadata, and of what waited in memory before, it may be more)."""
+    """Others moved little on the target: its block device or client counted at most 25 % more than the tool moved (more
+    where small writes cost metadata, or earlier writes waited in memory)."""
     if s.phase.kind == "metadata":
         return unchecked("a file system writes a journal and inodes of its own, which no counter tells from others")
     kind = fs_types.of(s.fstype)
@@ -136,8 +137,8 @@ def other_io(s: Observation) -> Finding:
     counted, evidence = False, []
     for host, parsed, moved in works(s):
         name = (moved[0].device if kind.local else f"the client ({moved[0].client})") if moved else ""
-        for verb, seen, own, allowed in _directions(s, counter, parsed, moved):
-            counted, others = True, max(0.0, seen - own)
+        for verb, seen, by_tool, allowed in _directions(s, counter, parsed, moved):
+            counted, others = True, max(0.0, seen - by_tool)
             told = f"others {verb} {human_size(round(others))} of {human_size(seen)} on {name}{_on(s, host)}"
             if others > allowed:
                 return failed(told, True)
@@ -150,26 +151,28 @@ def other_io(s: Observation) -> Finding:
 def _directions(
     s: Observation, counter: str, parsed: Parsed, moved: Sequence[Moved]
 ) -> Iterator[tuple[str, int, float, float]]:
-    """Of each direction: its verb, all bytes that a counter saw, the tool's, and what others may have moved."""
+    """(verb, all bytes that a counter saw, the tool's bytes, bytes that others may have moved) for each direction."""
     alone = any([one.name for one in step.phases] == [s.phase.name] for step in s.point.steps)
     transfer = max(1, int(s.point.options.get("transfer_size") or 1))
-    floor = sum(_BYTES + _BYTES_PER_S * one.window_s for one in moved)
+    floor = sum(_BYTES + _BYTES_PER_S * node.window_s for node in moved)
     for verb, key in (("read", "read_bytes"), ("wrote", "written_bytes")):
         seen, tool = total(moved, f"{counter}_{key}"), total(moved, f"tool_{key}")
         told = parsed.figures.get(f"bytes_{key.removesuffix('_bytes')}", 0.0) if alone else None
         if seen is None or (tool is None and told is None):
             continue
-        own = max(tool or 0.0, told or 0.0)
-        allowed = OTHER_IO * own + floor
+        by_tool = max(tool or 0.0, told or 0.0)
+        allowed = OTHER_IO * by_tool + floor
         if verb == "read":
             if counter == "client" and not s.point.options.get("o_direct"):  # it reads ahead, and no less than a page
-                allowed += max(own, own / transfer * _READ_BYTES)
-        elif s.fstype in fs_types.COPY_ON_WRITE and own:
+                allowed += max(by_tool, by_tool / transfer * _READ_BYTES)
+        elif s.fstype in fs_types.COPY_ON_WRITE and by_tool:
             continue
         else:
-            own *= _copies(s, counter, moved)
-            allowed = OTHER_IO * own + floor + own / transfer * _WRITE_BYTES + (total(moved, "dirty_bytes") or 0)
-        yield verb, seen, own, allowed
+            by_tool *= _copies(s, counter, moved)
+            allowed = (
+                OTHER_IO * by_tool + floor + by_tool / transfer * _WRITE_BYTES + (total(moved, "dirty_bytes") or 0)
+            )
+        yield verb, seen, by_tool, allowed
 
 
 def _copies(s: Observation, counter: str, moved: Sequence[Moved]) -> float:

@@ -110,8 +110,8 @@ START_S, LAUNCH_S, FILE_S, WORKER_S = 2.0, 3.0, 0.001, 0.02
 
 
 def as_asked(s: Observation) -> Finding:
-    """The options that the tool reports are those that were asked for: engine, O_DIRECT, flush, direction, sizes,
-    workers, and where its files are.
+    """The tool reports the options that were asked for: engine, O_DIRECT, flush, direction, sizes, workers, and the
+    directory of its files.
     """
     echo = s.parsed.evidence.echo
     if s.parsed == Parsed() or (s.parsed.problems and echo is None):
@@ -184,7 +184,7 @@ _COMPARABLE = 4 / 3
 
 
 def clock(s: Observation) -> Finding:
-    """The tool's clock goes as ours: it timed no more than its process took, and not far less."""
+    """The tool's clock runs as fast as ours: it timed no more than its process took, and not far less."""
     seen = s.parsed.evidence
     if seen.timed_s is None:
         return NO_OUTPUT if s.parsed == Parsed() else unchecked("the tool does not say how long it took")
@@ -296,10 +296,10 @@ def _few_in_flight(s: Observation, depth: int) -> str:
     worker_s = s.parsed.evidence.worker_seconds / s.point.tasks or runtime_s
     issuing_s = min(worker_s, time_s) if time_s else worker_s
     computing = s.parsed.evidence.computing if depth == 1 else 0.0
-    found, asked = s.parsed.figures["ops"] * mean_s / issuing_s, s.point.tasks * depth
-    if found >= (_LEAST_IN_FLIGHT - computing) * asked:
+    reached, asked = s.parsed.figures["ops"] * mean_s / issuing_s, s.point.tasks * depth
+    if reached >= (_LEAST_IN_FLIGHT - computing) * asked:
         return ""
-    return f"{found:.1f} I/Os were in flight on average, where {asked:.0f} were asked for"
+    return f"{reached:.1f} I/Os were in flight on average, where {asked:.0f} were asked for"
 
 
 def _waits(s: Observation) -> Finding:

@@ -29,7 +29,8 @@ WINDOW = 0.02
 
 
 def duration(s: Observation) -> Finding:
-    """A timed phase ran for the requested time; one with a fixed count or volume long enough for the tool's clock."""
+    """A timed phase ran for the requested time; a phase with a fixed count or volume ran long enough for the tool's
+    clock."""
     runtime = s.parsed.figures["runtime_s"]
     clock_s = s.parsed.evidence.clock_s
     clock = "ms" if clock_s == CLOCK_S else f"{clock_s * 1000:g} ms"
@@ -296,7 +297,7 @@ Words = Callable[[float], str]
 
 
 class Shape(NamedTuple):
-    """What is unsteady, in words, and the ratio of the lower level to the higher one."""
+    """An unsteady rate in words, and the ratio of its lower level to its higher level."""
 
     text: str
     ratio: float
@@ -319,7 +320,7 @@ def stall(values: Sequence[float], interval_s: float, ops_per_s: float) -> Shape
 
 
 def shape(values: Sequence[float], interval_s: float, ops_per_s: float, words: Words) -> Shape | None:
-    """The shape of an unsteady rate, None of a steady one or one that only scatters. `words`: a rate as text."""
+    """The shape of an unsteady rate; None if the rate is steady, or only scatters. words: formats a rate."""
     most = int(ops_per_s * interval_s * len(values) / LEAST_OPS_OF_WINDOW)
     if fmean(values) <= 0 or most < WINDOWS:
         return None
