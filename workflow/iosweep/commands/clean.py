@@ -131,10 +131,12 @@ def _show(ours: _Directory) -> None:
     """List the parts of the directory, with their sizes."""
     parts = ours.agent.call(trees.list_parts, ours.place)  # first: it refuses a directory that is not ours
     prose(f"{ours.known.directory} ({ours.whose})")
-    for name in parts:
+    for name in sorted({*parts} - _PARTS.keys()):
+        prose(f"  {printable(name)} (not known to iosweep)")
+    for name in sorted({*parts} & _PARTS.keys()):
         size = ours.agent.call(trees.measure_usage, ours.place, name)
         amount = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
-        prose(f"  {printable(name):<6} {amount:>28}  {_PARTS.get(name, 'not known to iosweep')}")
+        prose(f"  {name:<6} {amount:>28}  {_PARTS[name]}")
     prose("nothing was removed; --yes removes what iosweep made")
 
 
