@@ -44,7 +44,7 @@ made = campaigns.planned(work, "removal", [campaigns.fio_sweep({"queue_depth": [
 with Agent(300) as agent:
     ours = CampaignDirectory(made, Store(work / "results" / "removal"), agent)
     there = agent.call(identify.identify, made.target.directory)
-    ours.claim(there, forecast.of(made, {}))
+    ours.claim(there, forecast.forecast_of(made, {}))
     top = pathlib.Path(ours.prepare(["fresh"], 0, 0, True)[0])
     for d in range(directories):
         (top / str(d)).mkdir()

@@ -132,7 +132,7 @@ def test_json_is_the_plan_with_its_forecast(capsys: Capture, place: Path) -> Non
     assert plan("--json", "x.yaml") == 0
     found = msgspec.json.decode(capsys.readouterr().out)
     made = make(place, (place / "x.yaml").read_text())
-    assert found["forecast"] == msgspec.json.decode(msgspec.json.encode(forecast.of(made)))
+    assert found["forecast"] == msgspec.json.decode(msgspec.json.encode(forecast.forecast_of(made)))
     assert [p["id"] for p in found["plan"]["allocations"][0]["points"]] == [p.id for p in made.points]
 
 

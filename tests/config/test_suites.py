@@ -99,7 +99,7 @@ def test_a_suite_is_planned_at_full_size_without_touching_the_target(tmp_path: P
     assert sorted(f.name for f in tmp_path.iterdir()) == ["x.yaml"]
     unlimited = read(tmp_path, entry(tmp_path, name, limits=False))
     over = forecast.over_limits(make_plan(unlimited), unlimited.documents[0])
-    if forecast.of(made).bytes_written > 10 * TIB:  # what writes much needs limits
+    if forecast.forecast_of(made).bytes_written > 10 * TIB:  # what writes much needs limits
         assert [error.where for error in over] == ["limits.bytes_written"]
     else:
         assert not over
@@ -132,7 +132,7 @@ def test_points_repetitions_and_volumes_of_the_suites(planned: Callable[..., Pla
         "lustre-ior": (24, 24),
         "lustre-fio": (3, 3),
     }
-    cost = {name: forecast.of(planned(name)) for name in SUITES}
+    cost = {name: forecast.forecast_of(planned(name)) for name in SUITES}
     assert {name: (one.points, one.repetitions) for name, one in cost.items()} == expected
     # the set that is read, and two writes of it at each transfer size and number of threads
     ior, fio = cost["lustre-ior"], cost["lustre-fio"]
@@ -160,6 +160,6 @@ def test_a_suite_fits_one_machine_when_it_is_scaled(tmp_path: Path, name: str) -
             assert int(point.options.get("file_size") or 0) <= file_size
             assert structs.replace(point.repetitions, confirm=0) == Repetitions(1, 1)
             assert point.phase_time_s in (None, 1.0)  # whole seconds, as IOR wants them
-        cost = forecast.of(made)
+        cost = forecast.forecast_of(made)
         assert cost.peak_bytes <= 5 << 30
         assert cost.time_s < 300

@@ -298,7 +298,7 @@ def test_each_best_point_is_forecast(tmp_path: Path) -> None:
     """Rates and latencies of reads and writes may be won by four points."""
     axes = {"queue_depth": [1, 2], "threads_per_node": [1, 2]}
     plan = make(tmp_path, document(phases=["rand_read", "rand_write"], axes=axes, repetitions=2, confirm=3))
-    assert forecast.of(plan).repetitions == 4 * 2 + 4 * 3
+    assert forecast.forecast_of(plan).repetitions == 4 * 2 + 4 * 3
     assert sum(find(plan, {}, {}, HERE).expected["1-node"].values()) == 4 * 2 + 4 * 3
 
 

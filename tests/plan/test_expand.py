@@ -135,7 +135,7 @@ def test_a_plan_survives_its_document(tmp_path: Path) -> None:
     assert again.document() == made.document()
     assert again.digest == made.digest
     assert again.points == made.points
-    assert forecast.of(again) == forecast.of(made)
+    assert forecast.forecast_of(again) == forecast.forecast_of(made)
     with pytest.raises(Damaged):  # another plan under this name
         read_plan(file.rename(tmp_path / "0123456789ab.json"))
 

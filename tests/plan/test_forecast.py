@@ -13,7 +13,7 @@ KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
 
 
 def of(tmp_path: Path, **sweep: Any) -> forecast.Forecast:
-    return forecast.of(make(tmp_path, document(**sweep)))
+    return forecast.forecast_of(make(tmp_path, document(**sweep)))
 
 
 def test_reads_take_their_time_and_the_files_that_they_read(tmp_path: Path) -> None:
@@ -36,7 +36,9 @@ def test_new_files_of_one_repetition_at_a_time_take_space(tmp_path: Path) -> Non
     made = document(
         phases=["seq_write"], options={"file_size": "8g", "write_mode": "new"}, axes={"threads_per_node": [1, 2]}
     )
-    cost = forecast.of(make(tmp_path, made), {"1-node": {p.id: p.tasks + 1 for p in make(tmp_path, made).points}})
+    cost = forecast.forecast_of(
+        make(tmp_path, made), {"1-node": {p.id: p.tasks + 1 for p in make(tmp_path, made).points}}
+    )
     assert (cost.peak_bytes, cost.inodes) == (16 * GIB, 2)
 
 
@@ -90,7 +92,7 @@ def test_one_pass_moves_each_file_once_whatever_the_assumptions(tmp_path: Path) 
     options = {"threads_per_node": 4, "files_per_thread": 2, "file_size": "1g"}
     text = document(phases=["seq_write", "rand_read"], axes={"nodes": [1, 2]}, options=options, **ONE_PASS)
     text["target"]["node_bandwidth"] = "2g"  # half the links, twice the time, and not one byte more
-    cost = forecast.of(make(tmp_path, text))
+    cost = forecast.forecast_of(make(tmp_path, text))
     # 8 GiB a node: three times on 1 + 2 nodes, and before them the sets that are written over and that are read
     assert cost.bytes_written == 3 * 3 * 8 * GIB + 2 * (1 + 2) * 8 * GIB
     assert cost.bytes_read == 3 * 3 * 8 * GIB
@@ -105,17 +107,17 @@ def test_one_pass_moves_each_file_once_whatever_the_assumptions(tmp_path: Path) 
 def test_only_what_is_left_is_counted(tmp_path: Path, snapshot: Any) -> None:
     made = make(tmp_path, document(repetitions=3))
     first, second = made.points[:2]
-    cost = forecast.of(made, {"1-node": {first.id: 2, second.id: 1}})
+    cost = forecast.forecast_of(made, {"1-node": {first.id: 2, second.id: 1}})
     assert (cost.points, cost.repetitions) == (2, 3)
     assert cost.time_s == pytest.approx(3 * 1.45 + 1 / 64)  # both work on the one file of the first worker
     text = document(axes=None, phases=["seq_write"], options={"transfer_size": "1m", "file_size": "16m"})
-    assumed = forecast.of(make(tmp_path, text))
+    assumed = forecast.forecast_of(make(tmp_path, text))
     text["target"]["node_bandwidth"] = "100m"
-    given = forecast.of(make(tmp_path, text))
+    given = forecast.forecast_of(make(tmp_path, text))
     assert given.bytes_written == 100 * MIB + 16 * MIB
     said = [
-        *(forecast.sentence(cost, 1), forecast.sentence(forecast.of(made, {}), 2)),
-        *(forecast.sentence(forecast.of(made), 3, word=""), assumed.writes("written"), given.writes()),
+        *(forecast.sentence(cost, 1), forecast.sentence(forecast.forecast_of(made, {}), 2)),
+        *(forecast.sentence(forecast.forecast_of(made), 3, word=""), assumed.writes("written"), given.writes()),
     ]
     assert "\n".join(said) == snapshot
 
@@ -155,12 +157,12 @@ def test_no_more_is_planned_than_the_limits_allow(tmp_path: Path, snapshot: Any)
     assert "\n".join(said) == snapshot
     text = document(**LARGE)
     text["target"]["node_bandwidth"] = "500m"  # slow nodes write less
-    assert forecast.of(make(tmp_path, text)).bytes_written < 10 * TIB
+    assert forecast.forecast_of(make(tmp_path, text)).bytes_written < 10 * TIB
     assert problems(tmp_path, text, fits) == []
 
 
 def test_settling_takes_its_time_before_each_repetition(tmp_path: Path) -> None:
     made = document(phases=["seq_write"], options={"file_size": "1m", "write_mode": "new"}, axes=None, repetitions=3)
-    before = forecast.of(make(tmp_path, made)).time_s
+    before = forecast.forecast_of(make(tmp_path, made)).time_s
     made["target"]["settle"] = "10s"
-    assert forecast.of(make(tmp_path, made)).time_s == pytest.approx(before + 30)
+    assert forecast.forecast_of(make(tmp_path, made)).time_s == pytest.approx(before + 30)

@@ -142,7 +142,7 @@ def claimed(place: Path, layout: Any, agent: Asked, fstype: str = "lustre") -> C
     stand_in: Any = agent
     directory = CampaignDirectory(made, Store(place / "results"), stand_in)
     facts: Any = {"fstype": fstype, "source": "mgs:/fs", "fsid": "0", "device": 7}
-    directory.claim(facts, forecast.of(made))
+    directory.claim(facts, forecast.forecast_of(made))
     return directory
 
 

@@ -62,7 +62,7 @@ def sets(agent: Agent, tmp_path: Path) -> tuple[DataSets, Writer, Path]:
     made = make(tmp_path, document() | {"target": {"directory": f"{tmp_path}/target"}, "limits": {"fill": "100%"}})
     store, writer = Store(tmp_path / "results"), Writer()
     directory = CampaignDirectory(made, store, agent)
-    directory.claim(agent.call(identify.identify, f"{tmp_path}/target"), forecast.of(made, {}))
+    directory.claim(agent.call(identify.identify, f"{tmp_path}/target"), forecast.forecast_of(made, {}))
     budget = Budget(made, store, None, print)
     return DataSets(agent, directory, store, [], writer, budget), writer, Path(directory.path)
 

@@ -146,7 +146,7 @@ class Dag:
             return problem
         left = {name: work.points for name, work in self.left.items()}
         try:
-            target_check.check_space(self.plan, forecast.of(self.plan, left))
+            target_check.check_space(self.plan, forecast.forecast_of(self.plan, left))
         except Unusable as error:
             return self.config.documents[0].problem(("target", "directory"), str(error))
         except (Refused, TargetError, TargetHangs):  # it cannot be seen from here

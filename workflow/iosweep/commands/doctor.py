@@ -221,7 +221,7 @@ def judge_tools(found: Mapping[str, Program | Obstacle], launcher: Mpiexec | Obs
 def _space(made: Plan) -> Line:
     """Whether the whole campaign fits the target, if the target can be seen from here."""
     try:
-        free_bytes = target_check.check_space(made, forecast.of(made))
+        free_bytes = target_check.check_space(made, forecast.forecast_of(made))
     except Unusable as error:
         return wrong("space", f"the campaign {error.obstacle.what}", error.obstacle.remedy)
     except (Refused, TargetError, TargetHangs) as error:

@@ -46,7 +46,7 @@ def run(arguments: Namespace) -> int:
     results = campaigns.RESULTS / arguments.name
     if why := _impossible(arguments, results) or _taken(results, arguments.replace):
         raise CommandError(why, USAGE)
-    taken, refused = tables.look(arguments.path)
+    taken, refused = tables.collect(arguments.path)
     if not any(content.has_rows for content in taken):
         refused.update(content.without_row for content in taken if content.without_row)
         _print_reasons("file", "not usable", refused)

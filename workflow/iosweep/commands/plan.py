@@ -90,7 +90,7 @@ def run(arguments: Namespace) -> int:
     problems = submission.problems(config, made, where.launcher, submission.planned_work(made, where.site))
     fits = True
     if arguments.json:
-        document = {"plan": msgspec.json.decode(made.content()), "forecast": asdict(forecast.of(made))}
+        document = {"plan": msgspec.json.decode(made.content()), "forecast": asdict(forecast.forecast_of(made))}
         print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
     elif arguments.commands:
         _print_commands(made, where)
@@ -148,7 +148,7 @@ def commands(made: Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[st
 
 def _print_table(config: Config, made: Plan, where: Where, ask_target: bool) -> bool:
     """Print the plan with its time and space; False if it does not fit the target that is seen from here."""
-    cost = forecast.of(made)
+    cost = forecast.forecast_of(made)
     printer = Printer(markup=True)
     printer.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target.directory)}", _sweeps(made), "")
     printer.print(*_allocations(made, where), "", _cost(made, cost))

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 #: The key of the section.
 SECTION = "accept"
-#: What a threshold is a number of: as for figures, or how many times as much.
+#: The quantity of a threshold: that of a figure, or a ratio.
 Quantity = Literal["bandwidth", "iops", "rate", "latency", "ratio"]
 Comparison = Literal[">=", ">", "<=", "<"]
 
 
 class Unit(NamedTuple):
-    """A unit of thresholds. size: in the SI base unit of the figure's column; of a ratio, in one."""
+    """A unit of thresholds. size: in the SI base unit of the figure's column; 1.0 is a ratio of one."""
 
     name: str
     size: float
@@ -120,7 +120,7 @@ class Criterion(Part, frozen=True, kw_only=True):
 
     @property
     def efficiency(self) -> bool:
-        """Whether a ratio is compared as a share of what the axis has grown by."""
+        """Whether a ratio is compared as a share of the growth of the axis."""
         return self.selector.scaling is not None and self.threshold.unit == "%" and self.threshold.of is None
 
 
@@ -138,7 +138,7 @@ def load(document: Document) -> list[Criterion]:
 
 
 def read(document: Document) -> tuple[list[Criterion], list[Problem]]:
-    """(the criteria of a configuration that are right, what is wrong with others)"""
+    """(the valid criteria of a configuration, the problems of the others)"""
     section = document.data.get(SECTION, {})
     if not isinstance(section, dict) or (not section and SECTION in document.data):
         wrong = 'must be a mapping of figures to thresholds, for example `read_bandwidth: ">= 20 GiB/s"`'
@@ -202,8 +202,8 @@ SUITES = Path(__file__).resolve().parents[3] / "config" / "suites"
 
 @dataclass(frozen=True)
 class Published:
-    """A figure of a source. selector: what was measured; column: of our tables; value: in its unit; printed: as the
-    source has it; system: "" where the source measured one."""
+    """A figure of a source. selector: names it; column: of our tables; value: in its unit; printed: as the source has
+    it; system: "" where the source measured a single system."""
 
     suite: str
     selector: Selector
@@ -233,7 +233,7 @@ def published_of_suite(suite: str) -> tuple[Published, ...]:
 
 
 def read_published(document: Document, suite: str) -> tuple[list[Published], list[Problem]]:
-    """(the figures of a suite's file that are right, what is wrong with others)"""
+    """(the valid figures of a suite's file, the problems of the others)"""
     section = document.data.get(PUBLISHED, {})
     found: list[Published] = []
     problems: list[Problem] = []

@@ -66,7 +66,7 @@ RepetitionsField = Annotated[
 #: Fresh repetitions of each best point.
 Confirm: Any = count(0, 100)
 Seed: Any = count(0, 2**31 - 1)
-#: criteria.py reads them: an error belongs to one of them, and depends on its figure.
+#: criteria.py validates them: each has its own errors, which depend on its figure.
 Criteria: Any = Annotated[
     object, WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1})
 ]

@@ -227,7 +227,7 @@ class Target(Strict):
 
 
 class Limits(Strict):
-    """Ceilings. What cannot fit is refused before anything is written."""
+    """Ceilings. A campaign that cannot fit is refused before anything is written."""
 
     bytes_written: Size | None = Field(
         None,

@@ -23,12 +23,12 @@ from iosweep.units import parse_size
 _LISTED = 12
 #: Value of an axis or option.
 Value = bool | Integer | str
-#: What the units of a figure are.
+#: The quantity of a figure, which decides its units.
 Quantity = Literal["bandwidth", "iops", "rate", "latency"]
 
 
 class Metric(NamedTuple):
-    """A number of a phase: the column that holds it, and what its unit measures."""
+    """A number of a phase: its column and its quantity."""
 
     name: str
     column: str
@@ -53,7 +53,7 @@ METRICS: Mapping[str, Metric] = {
         Metric("p99.9", "latency_p99_9_s", "latency"),
     )
 }
-#: What `read`, `write` and `mixed` mean before a metric: people say `read_iops` of random reads.
+#: The phases that `read`, `write` and `mixed` mean before a metric: `read_iops` is of random reads.
 _FAMILY: Mapping[Quantity, str] = {"bandwidth": "seq", "iops": "rand", "latency": "rand"}
 #: Keys of `at` that are neither axes nor options.
 _OTHERS = ("tool", "sweep")
@@ -83,7 +83,7 @@ class Where(Part, frozen=True):
 
 
 class Scaling(Part, frozen=True):
-    """How much more the same phase does at one value of an axis than at another."""
+    """The ratio of a phase's figure at two values of an axis."""
 
     axis: str
     low: Value
@@ -115,7 +115,7 @@ class Selector(Part, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """As a configuration has it, in the one canonical spelling."""
+        """Its canonical spelling, which a configuration may have."""
         at = f" at {', '.join(where.text for where in self.where)}" if self.where else ""
         if self.scaling:
             metric = "" if default_metric(phases()[self.phase]) is self.about else f" {self.metric}"
@@ -125,7 +125,7 @@ class Selector(Part, frozen=True, kw_only=True):
         return f"{self.phase} {self.metric}{at}" if at else _headline_name(self.phase, self.metric)
 
     def sides(self) -> tuple[Selector, ...]:
-        """The figures that it is made of: itself; of a scaling the one at the low value and the one at the high."""
+        """The selectors of its figures: itself, or those at the low and at the high value of a scaling."""
         if self.scaling is None:
             return (self,)
         axis = self.scaling.axis
@@ -160,7 +160,7 @@ def parse(text: str) -> Selector:
 
 
 def matches(selector: Selector, subject: Subject) -> bool:
-    """Whether a phase of a point is among those that a selector without scaling means."""
+    """Whether a selector without scaling selects a phase of a point."""
     return (
         subject.phase == selector.phase
         and _measures(subject, selector.about)
@@ -202,7 +202,7 @@ def _headline_name(phase: str, metric: str) -> str:
 
 @cache
 def _names() -> dict[str, tuple[Phase, Metric]]:
-    """Every way to write a phase and a metric, as one word with underscores."""
+    """Every spelling of a phase and a metric, as a word with underscores."""
     found = {phase.name: (phase, default_metric(phase)) for phase in phases().values()}
     for phase in phases().values():
         for metric in METRICS.values():

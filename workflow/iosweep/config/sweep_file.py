@@ -1,4 +1,4 @@
-"""config/sweep.yaml -> validated sweeps. Every error at once: file, line, key, value and what would be right."""
+"""config/sweep.yaml -> validated sweeps. Every error at once: file, line, key, value and remedy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from iosweep.units import MOST_COUNT
 
 
 def validated(document: Document, model: type[BaseModel]) -> tuple[Any, list[Problem]]:
-    """(the model of a file or None, what is wrong)"""
+    """(the model of a file or None, its problems)"""
     try:
         return model.model_validate(document.data), []
     except ValidationError as error:
@@ -68,7 +68,7 @@ def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem
     return document.problem(path, f"{shown(value)} {_is(message)}")
 
 
-#: What a list looks like, where it is not one of numbers.
+#: Key -> an example of its list. Other lists hold numbers.
 _LISTS = {"phases": "[seq_write, seq_read]", "exclude": "[{queue_depth: 8}]", "sweeps": "[{suite: four-corners}]"}
 
 
@@ -163,7 +163,7 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
 
 
 def _same_names(sweeps: Sequence[Sweep]) -> list[Problem]:
-    """Sweeps whose name another one has."""
+    """Problems of sweeps with the same name."""
     problems, names = [], dict[str, Sweep]()
     for sweep in sweeps:
         if first := names.get(sweep.name):

@@ -155,5 +155,5 @@ _NO_TEXT = "contains a control character or an unpaired surrogate"
 
 
 def _is_text(value: str) -> bool:
-    """Whether a person can read it; YAML's escapes also make what cannot even be written as UTF-8 (\\ud800)."""
+    """Whether a text is printable. YAML's escapes may make control characters and surrogates (\\ud800)."""
     return not any(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t" for c in value)

@@ -31,7 +31,7 @@ from iosweep.units import MOST_COUNT, MOST_SECONDS
 
 # Types of fields. msgspec checks their bounds when a document is read.
 
-#: What fits into a column of a table.
+#: Range of integers in a column of a table.
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 #: The highest number of a repetition or a try: file names have 6 digits at most.
 MOST_TRIES = 999_999

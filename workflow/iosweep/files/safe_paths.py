@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-#: What `Folder.replaced` calls a file until it has its name.
+#: The temporary name of a file in `Folder.replaced`.
 TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<writer>[1-9][0-9]*)\.tmp", re.DOTALL)
 _KINDS = {
     stat.S_IFLNK: "a symbolic link, which is not followed",
@@ -44,14 +44,14 @@ class Folder:
             return sorted(entry.name for entry in entries)
 
     def status(self, name: str) -> os.stat_result | None:
-        """What an entry itself is, links included; None where there is none."""
+        """The status of an entry; links are not followed. None where there is no entry."""
         try:
             return os.stat(name, dir_fd=self.handle, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
     def obstacle(self, name: str) -> str | None:
-        """What is in place of a directory, as `a symbolic link`; None where there is one, or nothing."""
+        """The kind of an entry that is no directory, as `a symbolic link`; None for a directory, or no entry."""
         status = self.status(name)
         if status is None or stat.S_ISDIR(status.st_mode):
             return None
@@ -172,7 +172,7 @@ class Folder:
         return self._folder(name, make=False)
 
     def _in_the_way(self, name: str, error: OSError, folder: bool = False) -> OSError:
-        """The error with its path, and with what is there where that is the reason."""
+        """The error with its path, and with the kind of the entry where that is the reason."""
         why = error.strerror or str(error)
         status = self.status(name) if error.errno in WRONG_KIND else None
         kind = stat.S_IFMT(status.st_mode) if status else None
@@ -192,7 +192,7 @@ def named(path: Path) -> Iterator[None]:
         raise
 
 
-#: What opening or replacing something else than a file, or a directory, fails with.
+#: Errors of opening or replacing an entry of another kind than expected.
 WRONG_KIND = (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO, errno.ENOTEMPTY)
 
 
@@ -302,7 +302,7 @@ def open_log(log: Path, results: Path) -> TextIO:
 
 @contextmanager
 def logged(log: Path, results: Path) -> Iterator[None]:
-    """Write what is printed to a new log as well. A link or a pipe in its place is replaced."""
+    """Copy standard output and errors to a new log. A link or a pipe in its place is replaced."""
     if log.is_relative_to(results):
         remove(results, log.relative_to(results))
     file = open_log(log, results)
@@ -323,7 +323,7 @@ class _Both:
         self._stream, self._file = stream, file
 
     def write(self, text: str) -> int:
-        with contextlib.suppress(OSError):  # a full disk must not hide what is said
+        with contextlib.suppress(OSError):  # a full disk must not hide messages
             self._file.write(text)
             self._file.flush()
         return self._stream.write(text)

@@ -1,4 +1,4 @@
-"""Files of others: which tool wrote them, by their content alone, and what they say.
+"""Files of others: the tools that wrote them, told by content alone, and their readings.
 
 IO500 runs IOR, mdtest and a parallel find, and prints each phase in GiB/s or kIOPS: a second witness of the figures of
 its outputs. Its score is the square root of bandwidth x metadata: the geometric means of the 4 IOR phases in GiB/s, and
@@ -102,7 +102,7 @@ def readings(data: bytes) -> dict[str, Reading] | str:
 # IO500
 
 
-#: Phase -> what its output calls the figure: IOR's access, or the phase of mdtest; none of find.
+#: Phase -> the name of its figure in the output: IOR's access, or the phase of mdtest. `find` has no output.
 BANDWIDTH = {
     "ior-easy-write": "write",
     "ior-easy-read": "read",
@@ -131,7 +131,7 @@ _SCORE = re.compile(
 
 @dataclass
 class Summary:
-    """What a file of IO500's says: phase -> figure in its unit, and the score."""
+    """A summary of IO500: phase -> figure in its unit, and the score."""
 
     figures: dict[str, float] = field(default_factory=dict)
     score: Io500Score | None = None

@@ -1,4 +1,4 @@
-"""Files of others -> ingested.zip and ingested.json of a new campaign, and the tables of what they hold."""
+"""Files of others -> ingested.zip and ingested.json of a new campaign, and the tables of their results."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MOST = float(1 << 63)
 _UNCHECKED = unchecked(
     "an output alone does not tell, or the reader has judged it with the whole output (check `output`)"
 )
-#: What campaign.json has as the directory that was measured.
+#: The target directory in campaign.json.
 UNKNOWN = "not known (ingested)"
 
 
@@ -57,7 +57,7 @@ UNKNOWN = "not known (ingested)"
 
 
 class Content(NamedTuple):
-    """What a file says: by tool, and as a summary of IO500."""
+    """The readings of a file by tool, and its summary of IO500."""
 
     file: IngestedFile
     data: bytes
@@ -78,9 +78,10 @@ class Content(NamedTuple):
         return shortened(next(texts, "it has no result"), 200)
 
 
-def look(paths: Sequence[Path]) -> tuple[list[Content], Counter[str]]:
-    """(the files below some paths that a tool wrote, also those without a figure: a better reader may find one; why
-    others are not taken -> how many)"""
+def collect(paths: Sequence[Path]) -> tuple[list[Content], Counter[str]]:
+    """(the outputs of tools below some paths, the number of other files by the reason why they are not taken)
+
+    Outputs without a figure are kept: a better reader may find one."""
     taken: dict[str, Content] = {}
     refused: Counter[str] = Counter()
     for file in (file for path in paths for file in outputs.files(path)):
@@ -94,7 +95,7 @@ def look(paths: Sequence[Path]) -> tuple[list[Content], Counter[str]]:
 
 
 def _content(file: outputs.File) -> Content | str:
-    """What a file holds, or why it is not taken."""
+    """The content of a file, or the reason why it is not taken."""
     readings, summary = file.readings(), outputs.summary(file.data)
     if isinstance(readings, str) and summary is None:
         return readings
@@ -115,7 +116,7 @@ def store(
             refused=dict(refused.most_common()),
         )
         data = documents.dump(document, indent=True)
-        # both are on disk before one takes its name: on a full disk, what they replace stays whole
+        # both are on disk before either takes its name: on a full disk, the files that they replace stay whole
         with place.replaced(INGESTED) as described:
             described.write(data)
             described.flush()
@@ -224,7 +225,7 @@ def _fitted(name: str, value: Cell) -> object:
 
 
 def _findings(said: Mapping[ProblemSeverity, Sequence[str]]) -> dict[str, Finding]:
-    """What an output of others says of each check."""
+    """The finding of each check, from the problems of an output."""
 
     def judged(texts: Sequence[str], otherwise: str, notes: Sequence[str] = ()) -> Finding:
         if texts:
@@ -296,14 +297,14 @@ def _value(option: Option, value: object) -> bool | int | str | None:
 
 
 def make_again(results: Path) -> IngestedFacts:
-    """Read all files again, and make the tables of what they hold. Raises FileNotFoundError, Damaged."""
+    """Read all files again, and make their tables. Raises FileNotFoundError, Damaged."""
     document, digest = ingested.load(results)
     read = [_content(outputs.File(file.path, data)) for file, data in ingested.read_files(results, document.files)]
     return make(results, document, digest, [one for one in read if isinstance(one, Content)])
 
 
 def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]) -> IngestedFacts:
-    """Write the tables of what files hold, each atomically."""
+    """Write the tables of some files, each atomically."""
     made = campaign_rows(document.campaign, ((one.file, one.readings.values()) for one in read))
     summaries = [(one.file.path, one.summary) for one in read if one.summary]
     of_tools = [(one.file.path, reading) for one in read for reading in one.readings.values()]

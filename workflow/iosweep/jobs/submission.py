@@ -50,7 +50,7 @@ class Work:
 
     @cached_property
     def cost(self) -> forecast.Forecast:
-        return forecast.of(self.plan, {self.allocation.name: self.points})
+        return forecast.forecast_of(self.plan, {self.allocation.name: self.points})
 
     @cached_property
     def longest(self) -> Longest | None:
@@ -76,7 +76,7 @@ class Work:
         asked_min = self.minutes()
         if self.longest is None:
             return asked_min
-        alone_s = forecast.of(self.plan, {self.allocation.name: {self.longest.point: 1}}).time_s
+        alone_s = forecast.forecast_of(self.plan, {self.allocation.name: {self.longest.point: 1}}).time_s
         return max(minutes(alone_s + JOB_RESERVE_S, 1, asked_min, besides_min=1), math.ceil(asked_min * LEAST_SHARE))
 
     @property

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from iosweep.judge import agreement, best, statistics
 from iosweep.node.pinning import bound
-from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets, each
+from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets, repetition_needs
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
@@ -266,7 +266,7 @@ def pace(plan: Plan, runs: Iterable[Ran]) -> dict[object, float]:
     times: dict[object, list[tuple[float, float]]] = {}
     for run in runs:
         if point := points.get(run.point):
-            times.setdefault(_kind(point), []).append((run.took_s, each(plan, point).cost.time_s))
+            times.setdefault(_kind(point), []).append((run.took_s, repetition_needs(plan, point).cost.time_s))
     newest = {kind: [sum(column) for column in zip(*found[-NEWEST:], strict=True)] for kind, found in times.items()}
     return {kind: took_s / forecast_s for kind, (took_s, forecast_s) in newest.items()}
 
@@ -280,7 +280,7 @@ def to_go_s(plan: Plan, paces: Mapping[object, float], left: Mapping[str, int], 
         for directory, files in data_sets(points).items()
         if sets.get(set_name(directory), DataSet()).files < len(files.files)
     )
-    times_s = (each(plan, p).cost.time_s * paces.get(_kind(p), 1.0) * left[p.id] for p in points)
+    times_s = (repetition_needs(plan, p).cost.time_s * paces.get(_kind(p), 1.0) * left[p.id] for p in points)
     return sum(lacking) / rate + sum(times_s)
 
 

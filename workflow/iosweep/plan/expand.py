@@ -90,7 +90,7 @@ def _directory(tool: str, directory: str) -> str | None:
 
 
 def combinations(sweep: Sweep) -> Iterable[dict[str, Value]]:
-    """The product of the axes, less what `exclude` leaves out."""
+    """The product of the axes, without the combinations of `exclude`."""
     # sets: each combination is looked up in every list of values, which may be as long as the axis
     excluded = [{name: frozenset(values) for name, values in partial.items()} for partial in sweep.exclude]
     for values in itertools.product(*sweep.axes.values()):
@@ -151,7 +151,7 @@ def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
 def point_id(
     tool: str, phases: tuple[str, ...], nodes: int, options: Mapping[str, Value], phase_time_s: float | None
 ) -> str:
-    """Readable name and hash of what determines the measurement: `fio.rand_read.1n.2t.4k.qd8.0f3a91c2d4e5`.
+    """Readable name and hash of everything that determines the measurement: `fio.rand_read.1n.2t.4k.qd8.0f3a91c2d4e5`.
 
     Options without a value are left out, so that a new option of a tool leaves old ids as they are.
     """

@@ -17,7 +17,7 @@ from iosweep.units import human_duration, human_size
 if TYPE_CHECKING:
     from iosweep.config.yaml_lines import Document
 
-#: What the forecast assumes where nothing is known; `target.node_bandwidth` replaces the first.
+#: Assumptions of the forecast. `target.node_bandwidth` replaces the first.
 NODE_BANDWIDTH = 4 << 30  # bytes/s that one node moves at most
 PREPARE_BANDWIDTH = 1 << 30  # bytes/s per node while data sets are written
 LEAST_LATENCY_S = 50e-6  # no I/O ends sooner, so a worker with depth q makes at most q / this per second
@@ -47,8 +47,8 @@ def repetition_cost(point: Point, node_bandwidth: int | None) -> Cost:
     return sum((step_cost(point, step, node_bandwidth) for step in point.steps), Cost())
 
 
-class Each(NamedTuple):
-    """The needs of a repetition of a point. fresh: of the new files that it makes; settles: it works on such files."""
+class RepetitionNeeds(NamedTuple):
+    """The needs of a repetition of a point. fresh: of its new files; settles: it works on new files."""
 
     cost: Cost
     fresh_bytes: int
@@ -58,12 +58,12 @@ class Each(NamedTuple):
     timed_writes: bool
 
 
-def each(plan: Plan, point: Point) -> Each:
+def repetition_needs(plan: Plan, point: Point) -> RepetitionNeeds:
     """The needs of a repetition of a point of a plan. Kept with the plan, because many callers ask for them."""
     known = plan.forecasts.get(point.id)
     if known is None:
         steps = point.steps
-        known = plan.forecasts[point.id] = Each(
+        known = plan.forecasts[point.id] = RepetitionNeeds(
             repetition_cost(point, plan.target.node_bandwidth),
             fresh_bytes(point, steps),
             sum(map(tools()[point.tool].inodes, steps)),
@@ -116,7 +116,7 @@ def data_sets(points: Iterable[Point]) -> dict[str, FileSet]:
 
 
 def _add(found: dict[str, FileSet], more: Iterable[FileSet]) -> None:
-    """Put sets to others; of two with the same directory the larger one stays."""
+    """Add sets to others. Of two sets with the same directory the larger one stays."""
     for files in more:
         known = found.get(files.directory)
         if known is None or len(known.files) < len(files.files):
@@ -153,26 +153,26 @@ class Forecast:
         return f"about {said} at up to {human_size(rate)}/s per node ({source})"
 
 
-def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forecast:
+def forecast_of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forecast:
     """The forecast of a plan, or of the repetitions that are left: allocation -> point -> their number."""
     left = planned(plan) if left is None else left
     node_bandwidth = plan.target.node_bandwidth or NODE_BANDWIDTH
     total, node_seconds, allocations = Cost(), 0.0, 0
-    chosen: list[tuple[Each, int]] = []
+    chosen: list[tuple[RepetitionNeeds, int]] = []
     sets: dict[str, FileSet] = {}
     for allocation in plan.allocations:
         counts = left.get(allocation.name, {})
         members = [point for point in allocation.points if counts.get(point.id)]
         if not members:
             continue
-        costs = [(each(plan, point), counts[point.id]) for point in members]
+        costs = [(repetition_needs(plan, point), counts[point.id]) for point in members]
         prepared = data_sets(members)
         size = sum(files.size_bytes for files in prepared.values())
         cost = Cost(
-            sum((one.cost.time_s + plan.target.settle * one.settles) * count for one, count in costs)
+            sum((needs.cost.time_s + plan.target.settle * needs.settles) * count for needs, count in costs)
             + size / allocation.nodes / min(node_bandwidth, PREPARE_BANDWIDTH),
-            sum(one.cost.bytes_written * count for one, count in costs) + size,
-            sum(one.cost.bytes_read * count for one, count in costs),
+            sum(needs.cost.bytes_written * count for needs, count in costs) + size,
+            sum(needs.cost.bytes_read * count for needs, count in costs),
         )
         total += cost
         node_seconds += cost.time_s * allocation.nodes
@@ -189,11 +189,11 @@ def of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forec
         bytes_read=total.bytes_read,
         # the new files of a repetition are removed with it
         peak_bytes=sum(files.size_bytes for files in sets.values())
-        + max((one.fresh_bytes for one, _ in chosen), default=0),
+        + max((needs.fresh_bytes for needs, _ in chosen), default=0),
         inodes=sum(len(files.files) for files in sets.values())
-        + max((one.fresh_inodes for one, _ in chosen), default=0),
-        memory_per_node_bytes=max((one.memory_bytes for one, _ in chosen), default=0),
-        write_bytes_per_s_per_node=node_bandwidth if any(one.timed_writes for one, _ in chosen) else None,
+        + max((needs.fresh_inodes for needs, _ in chosen), default=0),
+        memory_per_node_bytes=max((needs.memory_bytes for needs, _ in chosen), default=0),
+        write_bytes_per_s_per_node=node_bandwidth if any(needs.timed_writes for needs, _ in chosen) else None,
         assumed=plan.target.node_bandwidth is None,
     )
 
@@ -215,8 +215,8 @@ def planned(plan: Plan, most: bool = False) -> dict[str, dict[str, int]]:
 
 
 def longest_of(points: Sequence[Point], plan: Plan) -> Point:
-    """The point whose repetitions take longest; of equal ones the first."""
-    return max(points, key=lambda point: each(plan, point).cost.time_s)
+    """The first point whose repetitions take longest."""
+    return max(points, key=lambda point: repetition_needs(plan, point).cost.time_s)
 
 
 class Longest(NamedTuple):
@@ -233,7 +233,7 @@ def longest(plan: Plan, points: Container[str]) -> Longest | None:
         return None
     point = longest_of(chosen, plan)
     phase_s = max(step_cost(point, step, plan.target.node_bandwidth).time_s for step in point.steps)
-    return Longest(point.id, each(plan, point).cost.time_s, phase_s)
+    return Longest(point.id, repetition_needs(plan, point).cost.time_s, phase_s)
 
 
 def fresh_bytes(point: Point, steps: Sequence[Step]) -> int:
@@ -257,7 +257,7 @@ def sentence(forecast: Forecast, nodes: int, word: str = " left") -> str:
 
 def over_limits(plan: Plan, document: Document) -> list[Problem]:
     """The limits of its configuration that a plan exceeds. (Space is compared where the target can be seen.)"""
-    cost, limits = of(plan, planned(plan, most=True)), plan.limits
+    cost, limits = forecast_of(plan, planned(plan, most=True)), plan.limits
     problems = []
     allowed, needed = limits.bytes_written, cost.writes("would be written")
     if allowed is None and cost.bytes_written > UNLIMITED_BYTES:

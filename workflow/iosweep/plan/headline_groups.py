@@ -17,7 +17,7 @@ from iosweep.plan.model import Plan, Point, SweepFacts
 from iosweep.text import human_count
 from iosweep.tools import phases, tools
 
-#: Phases whose headline has a latency too: what one I/O costs when nothing is in its way.
+#: Phases with a headline latency as well: the time of an I/O without load.
 LATENCY_PHASES = ("rand_read", "rand_write")
 
 
@@ -25,7 +25,7 @@ LATENCY_PHASES = ("rand_read", "rand_write")
 Value = bool | int | float | str
 
 
-#: In place of a condition that outputs of others do not tell: the tool had one.
+#: Value of a condition that an output of others does not tell.
 NOT_TOLD = "not told"
 
 
@@ -63,7 +63,7 @@ def conditions(tool: str, values: Mapping[str, Value | None]) -> Conditions:
 
 
 def of_phase(point: Conditions, phase: str) -> Conditions:
-    """The conditions of a point that apply to one of its phases: conditions of writes do not apply to reads."""
+    """The conditions of a point that apply to a phase: conditions of writes do not apply to reads."""
     options = tools()[point.tool].options if point.tool in tools() else {}
     without: dict[str, Any] = {
         name: None

@@ -14,7 +14,7 @@ from iosweep.tools import tools
 
 @dataclass(frozen=True)
 class Manager:
-    """The process manager of an MPI library. `says`: pattern of what its program prints, with the version.
+    """The process manager of an MPI library. `says`: pattern of its program's output, with the version.
     `remedy`: how to get it."""
 
     mpi: str
@@ -105,7 +105,7 @@ class Launcher:
 
 
 #: On this machine alone: no batch system, no remote shell, no name that must resolve; ranks talk through memory, or
-#: each would open a port. Hydra itself listens on one while it runs, and has no way not to.
+#: each would open a port. Hydra itself listens on a port while it runs; no option prevents that.
 _LOCAL = (
     *("-launcher", "fork", "-rmk", "user", "-localhost", "127.0.0.1"),
     *("-genv", "UCX_TLS", "shm,self"),

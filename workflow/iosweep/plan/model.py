@@ -25,7 +25,7 @@ from iosweep.tools import FileSet, Phase, Step, Value, tools
 from iosweep.tools.reading import SHORTEST_STEADY_S
 
 if TYPE_CHECKING:
-    from iosweep.plan.forecast import Each
+    from iosweep.plan.forecast import RepetitionNeeds
 
 
 class SweepFacts(Part, frozen=True, kw_only=True):
@@ -107,13 +107,13 @@ class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
     @cached_property
     def steps(self) -> list[Step]:
-        """The commands of a repetition, in order: one for each phase, or one for all where the tool measures so."""
+        """The commands of a repetition, in order: one for each phase, or one for all phases (`Tool.together`)."""
         groups = _groups(self.tool, self.phases)
         return [Step(self.options, group, self.nodes, self.phase_time_s) for group in groups]
 
     @cached_property
     def file_sets(self) -> list[FileSet]:
-        """The files that each step works on, those of the first repetition where each has its own."""
+        """The file set of each step, for the first repetition."""
         return [file_set(self, step) for step in self.steps]
 
     @property
@@ -153,7 +153,7 @@ class Plan(documents.Part, frozen=True, kw_only=True, dict=True):
     sweeps: tuple[SweepFacts, ...]  # for the report
     allocations: tuple[Allocation, ...]
     configuration: tuple[ConfigurationFile, ...]
-    variables: tuple[str, ...] = ()  # of the environment that tools get beside those of environment.py
+    variables: tuple[str, ...] = ()  # names of variables that tools get besides those in environment.py
     accept: tuple[Criterion, ...] = ()
 
     @property
@@ -167,7 +167,7 @@ class Plan(documents.Part, frozen=True, kw_only=True, dict=True):
         return 0.0 if set(point.sweeps) <= self._scaled else self.limits.shortest_phase
 
     @cached_property
-    def forecasts(self) -> dict[str, Each]:
+    def forecasts(self) -> dict[str, RepetitionNeeds]:
         """Point -> the needs of a repetition, as forecast.py computed them."""
         return {}
 
@@ -225,6 +225,6 @@ def file_set(point: Point, step: Step, repetition: int = 1) -> FileSet:
 
 
 def seed_of(seed: int, point: str, repetition: int, phase: str) -> int:
-    """The tool's seed: another pattern for every repetition, the same one when the campaign is run again."""
+    """The tool's seed. It differs between repetitions, and stays when the campaign is run again."""
     digest = hashlib.sha256(f"{seed}:{point}:{repetition}:{phase}".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1

@@ -101,7 +101,7 @@ def absent(path: str) -> list[str]:
     return [name or f"{older} with {version}" for name, older, version in found]
 
 
-#: MPI -> what the names of its libraries begin with. MPICH, MVAPICH and Intel MPI share theirs.
+#: MPI -> pattern of its libraries' names. MPICH, MVAPICH and Intel MPI use the same names.
 _MPI = {"Open MPI": r"libmpi\.so\.[24]0|libopen-rte", "MPICH": r"libmpi(ch|_\w+)?\.so\.12"}
 
 
@@ -203,7 +203,7 @@ class Checkout(Part, frozen=True, kw_only=True):
 
 
 class BuildDocument(Part, frozen=True, kw_only=True):
-    """What the report says of a build. The fields behind `results` are those of a build of Spack."""
+    """A build, for the report. Only builds of Spack have the fields after `results`."""
 
     provider: str
     tools: dict[str, BuiltProgram]
@@ -260,7 +260,7 @@ def _mpi(
     return None
 
 
-#: In what ldd prints: MPICH's, Open MPI's, Intel's or Cray's library.
+#: The MPI library in the output of ldd: MPICH's, Open MPI's, Intel's or Cray's.
 _LIBRARY = re.compile(r"^\s*libmpi\w*\.so\S* => (/.+) \(0x", re.MULTILINE)
 
 

@@ -363,7 +363,7 @@ def variables(given: Mapping[str, str], root: Path) -> dict[str, str]:
         "SPACK_DISABLE_LOCAL_CONFIG": "1",
         "SPACK_USER_CACHE_PATH": str(root / "cache"),
         "SPACK_PYTHON": sys.executable,  # where clingo can be installed for it (docs/tools.md)
-        "PYTHONUNBUFFERED": "1",  # what it does is shown while it does it
+        "PYTHONUNBUFFERED": "1",  # progress is shown at once
         "GIT_TERMINAL_PROMPT": "0",
         "LC_ALL": "C.UTF-8",
     }
@@ -385,7 +385,7 @@ def configuration(environment: Environment, root: Path, packages: Path) -> dict[
         }
     }
     if isinstance(pin := environment.packages, Pin):
-        # all, in their order: what stands here comes first, and a package is that of the first which has it
+        # all repositories in their order: this list takes precedence, and the first one that has a package provides it
         found["repos"] = {**environment.repos, "builtin": {"git": pin.url, "destination": str(packages)}}
     return found
 
@@ -413,7 +413,7 @@ def installed(listed: str, lock: Mapping[str, Sequence[Mapping[str, str]]], stor
     for line in listed.splitlines():
         hash, prefix, name, version, spec = line.split("\t")
         external = None if Path(prefix).is_relative_to(store) else prefix
-        # the variants of an external are mostly Spack's defaults, not its own
+        # most variants that Spack lists for an external are defaults, not properties of the external
         own = f"{name}@{version}" if external else f"{spec} /{hash[:7]}"
         found.append(Package(hash, prefix, name, version, own, external, hash in roots))
     return sorted(found, key=lambda package: (package.name, package.hash))

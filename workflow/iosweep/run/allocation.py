@@ -256,7 +256,7 @@ def _claim(work: Work, target: FileSystem, counts: Mapping[str, int]) -> Campaig
     for tool in sorted({work.points[point].tool for point in counts}):
         if wrong := tools()[tool].check_directory(directory.path):
             raise Refused(f"{tool} cannot work in {directory.path}: it {wrong}")
-    peak = forecast.of(setup.plan, {setup.allocation.name: counts})
+    peak = forecast.forecast_of(setup.plan, {setup.allocation.name: counts})
     directory.claim(target, peak)
     return directory
 

@@ -233,7 +233,7 @@ def _exchange(
 def main() -> None:
     """The child: answers one request after the other, ends with its connection or its parent."""
     connection = socket.socket(fileno=os.dup(0))
-    gc.freeze()  # what was imported stays: no collection has to pass it
+    gc.freeze()  # imported modules stay: collections skip them
     with contextlib.suppress(OSError):  # the parent has ended: _serve sees it
         connection.sendall(b"\n")
     _serve(connection, parent=int(sys.argv[1]))
@@ -254,7 +254,7 @@ def _serve(connection: socket.socket, parent: int) -> None:
     process.adopt_orphans()
     process.allow_files()
     signal.signal(signal.SIGTERM, _end)
-    when_orphaned(signal.SIGKILL)  # the only one that ends what hangs in a network file system
+    when_orphaned(signal.SIGKILL)  # no other signal ends a process that hangs in a network file system
     if os.getppid() != parent:
         return
     protocol.on_beat(_beats(connection))

@@ -29,7 +29,7 @@ from iosweep.text import printable, shortened
 MARKER = "iosweep.json"
 #: Its name until it is whole.
 UNFINISHED = f"{MARKER}.tmp"
-#: A marker is far smaller; what is larger was not written by us.
+#: A marker is far smaller; a larger file is not ours.
 _MARKER_BYTES = 1 << 16
 #: Directories below: new files of the current repetition, and data sets. In these we make directories only.
 FRESH, SETS = PARTS = ("fresh", "sets")
@@ -167,7 +167,7 @@ def _claim_open(directory: str, handle: int, owner: dict[str, object]) -> None:
     """See that an open directory is ours by its marker, which an empty one gets, and shut it to others."""
     found = read_marker(handle)
     if found is None:
-        if set(os.listdir(handle)) - {UNFINISHED}:  # that one: we were killed while we wrote it
+        if set(os.listdir(handle)) - {UNFINISHED}:  # the marker of a run that was killed while it wrote
             raise Refused(
                 f"{directory} exists, but has no marker {MARKER} of ours; it is left alone."
                 " Choose another campaign name, or remove it yourself."
@@ -217,7 +217,7 @@ def opened(path: str, flags: int, parent: int | None = None) -> Iterator[int]:
 
 @contextmanager
 def _entry(parent: int, name: str, directory: str) -> Iterator[int]:
-    """A directory, open, by its name in another one; `directory`: what it is called in sentences."""
+    """A directory, open, by its name in another one; `directory`: its path for sentences."""
     try:
         handle = os.open(name, DIRECTORY, dir_fd=parent)
     except OSError as error:
@@ -407,7 +407,7 @@ def unsettable(fstype: str) -> Obstacle | None:
 
 
 def set_layout(place: Place, fstype: str, arguments: list[str]) -> None:
-    """Set the layout of what is written to the campaign's directory from now on. Raises Refused."""
+    """Set the layout of new files in the campaign's directory. Raises Refused."""
     commands = _COMMANDS.get(fstype)
     if commands is None or commands.set is None or (wrong := layout_refused(arguments)):
         raise Refused(str(unsettable(fstype) or f"target.layout: {wrong}"))
@@ -452,5 +452,5 @@ def _run(argv: Sequence[str], place: Place) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Without line ends, gaps and what steers a terminal; cut: it may be a cell of a table."""
+    """A text without line ends, gaps and terminal controls, cut to fit a cell of a table."""
     return shortened(" ".join("".join(c if c.isprintable() else " " for c in text).split()), 300)

@@ -21,10 +21,10 @@ from iosweep.node import fs_types, procfs
 from iosweep.node.counters import IoCounters, Mounted
 from iosweep.text import printable
 
-#: What helps where a target cannot be written to.
+#: Remedies for a target that cannot be written to.
 PERMIT = "give that user write permission, or name another directory"
 REMOUNT = "mount it writable, or name another one"
-#: Names of a directory among which the one that was meant is looked for.
+#: Names of a directory that are searched for a similar one.
 _MOST_NAMES = 10_000
 _PROC = Path("/proc")
 
@@ -167,7 +167,7 @@ def identify(target: str, name: str = "the target") -> FileSystem:
 
 
 def identity(facts: Mapping[str, object]) -> str:
-    """What a file system is recognized by, on any node and at any time: its type and the name of its volume.
+    """The identity of a file system on any node and at any time: its type and the name of its volume.
 
     Without servers: GlusterFS may be mounted as `s1:/dfs` on one node and as `s2:/dfs` on another, and so may NFS,
     WEKA, CephFS and Lustre. Without the directory below the volume's root that is mounted. With the fsid where the
@@ -177,7 +177,7 @@ def identity(facts: Mapping[str, object]) -> str:
 
 
 def volume(facts: Mapping[str, object]) -> str:
-    """What results of one file system are told from others by: its identity, and the servers that it is mounted by.
+    """The name of a file system that separates its results from others: its identity and its servers.
 
     Two storage systems may have volumes of one name. A mount by other servers of the same system is told by the
     campaign's marker (`same_source`).
@@ -220,7 +220,7 @@ def _servers_and_identity(facts: Mapping[str, object]) -> tuple[str, str]:
 
 
 def lock_name(facts: Mapping[str, object]) -> str:
-    """What the lock of a file system is named after.
+    """The name of the lock of a file system.
 
     A local one is what the kernel says, whatever its source is called (`/dev/root` and `/dev/vda1`, a device node of a
     container); others are named alike on all nodes. Two clusters may have a volume of the same name: one lock too many
@@ -275,7 +275,7 @@ def contains_results(facts: FileSystem, directory: str, results: Path) -> bool:
 
 
 def check_target(target: str, campaign: str, wanted: str | None) -> tuple[str, str] | None:
-    """What is wrong with a target: a key of its configuration and a sentence; None if nothing is.
+    """The error in a target: a key of its configuration and a sentence; None without one.
 
     campaign: name of the campaign's directory there. wanted: target.type.
     """

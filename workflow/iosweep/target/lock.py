@@ -117,14 +117,14 @@ class Lock:
             os.pwrite(self.handle, text, 0)
 
     def close(self) -> None:
-        self.write(b"")  # what is left in a lock was left by an owner that was killed
+        self.write(b"")  # so a text that remains is of an owner that was killed
         with contextlib.suppress(OSError):
             fcntl.flock(self.handle, fcntl.LOCK_UN)  # closing is not enough if a forked child has it, too
         os.close(self.handle)
 
 
 def take(file: Path, mine: Owner, what: str, shared: bool = False) -> Lock:
-    """Lock a file, which is made if need be. `what`: for a sentence, what others are kept off. `shared`: all users may
+    """Lock a file, which is made if need be. `what`: for a sentence, what it protects. `shared`: all users may
     take it, too, whatever the umask.
 
     Raises Busy where another process has it, and OSError where `file` cannot be a lock.
@@ -264,7 +264,7 @@ def _unreached(place: Path, machine: bool, local: bool) -> str | None:
 
 
 def by_license(asked: str, without: Exclusion) -> Exclusion:
-    """What the licenses of our job are worth: `asked`, as `pfs:1,other:2`. `without`: what is enforced without them."""
+    """Exclusion by the licenses of our job: `asked`, as `pfs:1,other:2`. `without`: what is enforced without them."""
     with contextlib.suppress(Unanswered):
         if asked:
             return judge_licenses(asked, query.ask(["scontrol", "--oneliner", "show", "licenses"]), without)
@@ -272,7 +272,7 @@ def by_license(asked: str, without: Exclusion) -> Exclusion:
 
 
 def judge_licenses(asked: str, printed: str, without: Exclusion) -> Exclusion:
-    """The same with what `scontrol --oneliner show licenses` has printed. Pure."""
+    """The exclusion by licenses, from the output of `scontrol --oneliner show licenses`. Pure."""
     known = [query.fields(line) for line in printed.splitlines()]
     totals = {one["LicenseName"]: one["Total"] for one in known if "LicenseName" in one and "Total" in one}
     for license in asked.split(",") if "|" not in asked else ():  # one or the other: who knows which

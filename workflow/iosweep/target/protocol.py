@@ -63,7 +63,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def answer(operation: Callable[..., object], arguments: Sequence[object]) -> Answer:
-    """Run an operation with arguments from JSON. What it refuses, and errors of the file system, are answers."""
+    """Run an operation with arguments from JSON. Refusals and errors of the file system are answers."""
     wanted, _ = _types(operation)
     typed = [msgspec.convert(value, kind) for value, kind in zip(arguments, wanted, strict=False)]
     try:
@@ -77,7 +77,7 @@ def answer(operation: Callable[..., object], arguments: Sequence[object]) -> Ans
 
 
 def _where(error: OSError, operation: Callable[..., object], arguments: Sequence[object]) -> str:
-    """What an error is about. Names below the campaign's directory are relative to handles."""
+    """The path that an error is about. Names below the campaign's directory are relative to handles."""
     name, directory = str(error.filename or ""), getattr(arguments[0], "directory", "") if arguments else ""
     if name and directory and not name.startswith("/"):
         return f"{name} in {directory}"

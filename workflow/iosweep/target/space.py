@@ -52,7 +52,7 @@ class Quota(TypedDict):
 
 
 class Room(TypedDict):
-    """What there is room for: the file system, its free space (identify.read_space) and the quotas."""
+    """The file system, its free space (identify.read_space) and the quotas."""
 
     file_system: identify.FileSystem
     space: dict[str, int]

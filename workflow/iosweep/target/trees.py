@@ -59,7 +59,7 @@ def make_directories(place: Place, below: list[str]) -> list[str]:
 
 
 def list_parts(place: Place) -> list[str]:
-    """Names of what is in the campaign's directory besides its marker."""
+    """Names of the entries of the campaign's directory, without its marker."""
     with Opened(place) as ours:
         return sorted(name for name in os.listdir(ours.handle) if name != MARKER)
 
@@ -112,7 +112,7 @@ _FOREIGN = "iosweep did not make it; it is left alone"
 
 
 class Removed(TypedDict):
-    """What a removal did. `left`: it stopped at its time limit; `wrong`: up to 5 sentences on entries that stay."""
+    """The result of a removal. `left`: its time limit ended it; `wrong`: up to 5 sentences on entries that stay."""
 
     files: int
     directories: int
@@ -169,7 +169,7 @@ class _Removal:
         self._unlinking.shutdown()
 
     def everything(self) -> None:
-        """Remove the campaign's directory. The marker goes last: what a kill leaves is still ours."""
+        """Remove the campaign's directory. The marker goes last: after a kill the rest is still ours."""
         top, parent, name = self._ours.handle, self._ours.parent, self._ours.name
         for entry in sorted(os.listdir(top)):
             if entry in PARTS:
@@ -323,7 +323,7 @@ _NOT_LOOKED = "not looked at"
 
 
 def changed(before: Stamps, after: Stamps, since_ns: int, local: bool) -> str:
-    """What happened to files between two looks; empty where nothing did. Pure.
+    """The change of files between two examinations, as a sentence; empty without one. Pure.
 
     since_ns: when the first look was, by our clock. local: times are right at once, and of our clock. Elsewhere the
     first look may have seen times of before the last write, so that a difference counts only where that write was long
@@ -396,7 +396,7 @@ def _shows_holes(ours: Opened) -> bool:
 
 
 def truncate_files(place: Place, below: str, names: list[str], size: int) -> None:
-    """Cut what files of ours in a directory have behind `size` bytes."""
+    """Cut files of ours in a directory to `size` bytes."""
     with Opened(place) as ours, ours.below(below) as handle:
         for name in names:
             beat()
@@ -412,7 +412,7 @@ def truncate_files(place: Place, below: str, names: list[str], size: int) -> Non
 FILES, BLOCKS, BLOCK_BYTES = 4, 32, 8 << 10
 #: Names of a directory that are read; files are chosen among them.
 _NAMES = 1024
-#: Bytes of what storage deduplicates, of what similar blocks have in common, and of the smallest write.
+#: Bytes of a page (unit of deduplication), of a piece that similar blocks share, and of a sector (smallest write).
 _PAGE, _PIECE, _SECTOR = 4096, 64, 512
 _ZEROS = bytes(_SECTOR)
 
@@ -525,7 +525,7 @@ def _files(handle: int, most: int) -> list[str]:
 
 
 def _blocks(handle: int, name: str, transfer: int, from_begin: bool, count: int) -> list[bytes]:
-    """Some blocks of a file. What was never written is left out where the file system tells."""
+    """Some blocks of a file, without holes where the file system tells them."""
     found, end = [], 0
     with opened(name, os.O_RDONLY | _PLAIN, handle) as file:
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead: it would fill the cache

@@ -28,7 +28,7 @@ OptionKind = Literal["size", "count", "flag", "choice"]
 Value = int | bool | str | None
 
 
-#: What an axis does in figures: `x`, the horizontal axis wherever it varies; `x_alone`, the same where no `x` varies;
+#: The role of an axis in figures: `x`, the horizontal axis wherever it varies; `x_alone`, the same where no `x` varies;
 #: `color`, the color of the lines, then the panels; `condition`, nothing: results that differ in it share no figure.
 Role = Literal["x", "x_alone", "color", "condition"]
 
@@ -61,12 +61,12 @@ class Option:
     title: str = ""  # in reports; "": the name with spaces
     singular: str = ""  # for something that is counted: `1 thread per node`, with the title as the plural
     labels: Mapping[Value, str] | None = None  # values that explain themselves, with their words where they differ
-    zero: str = ""  # what a figure's caption calls the value 0: `empty files`
+    zero: str = ""  # words for the value 0 in captions of figures: `empty files`
     role: Role = "color"
     color_order: int = 5  # of several axes that vary, the lowest is the color, the next makes panels
     quantities: tuple[str, ...] = ()  # figures of data phases where it varies (`x`: where it is horizontal): figures.py
     captions: frozenset[Kind] = frozenset({"data", "metadata"})  # kinds of phase whose figures name its value
-    bound: str = ""  # what it is as an upper bound of a suite's `scale`; "": it is none
+    bound: str = ""  # help of the upper bound of this name in a suite's `scale`; "": there is no such bound
     laptop: int | None = None  # its bound with `scale: laptop`
     brief: str | None = None  # how a few words say it: `QD {}`; "": not at all; None: as captions do
 
@@ -128,7 +128,7 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def phase(self) -> Phase:
-        """The first of its phases; the only one, for most tools."""
+        """Its first phase. Most tools measure one phase in a command."""
         return self.phases[0]
 
     @property
@@ -147,10 +147,10 @@ class Step(msgspec.Struct, frozen=True):
         return value if isinstance(value, int) else 1
 
 
-#: What a command left: `stdout`, `stderr`, and the files that `Tool.outputs` names. Of a tool that was started once on
-#: each of several nodes `stdout@0`, `stdout@1` ... by the node's index, and `hosts`: JSON, for each node {host,
-#: started, ended (of its process, in seconds on one clock), clock_offset_s (its own minus that), clock_error_s,
-#: exit_code}; and the files of each as `<stream>@0` ....
+#: The outputs of a command: `stdout`, `stderr`, and the files that `Tool.outputs` names. A tool that was started once
+#: on each of several nodes has `stdout@0`, `stdout@1` ... by the node's index, `<stream>@0` ... for its files, and
+#: `hosts`: JSON, for each node {host, started, ended (of its process, in seconds on one clock), clock_offset_s (the
+#: node's clock minus that one), clock_error_s, exit_code}.
 Streams = Mapping[str, bytes]
 
 
@@ -171,10 +171,10 @@ class FileSet:
     prepare: Callable[[str], list[str]] | None = field(default=None, compare=False)  # absolute directory -> argv
     prepare_tasks: int = 1  # ranks that this command wants, for a tool with MPI
     surplus_bytes: int = 0  # that it writes behind the end of each file, and that are cut off
-    prepared: Callable[[Streams], str | None] = field(default=lambda _: None, compare=False)  # output -> what is wrong
+    prepared: Callable[[Streams], str | None] = field(default=lambda _: None, compare=False)  # output -> its error
 
     def shares(self, nodes: int) -> list[FileSet]:
-        """The files of each node: the same, or files of its own. The first node shares data sets with single nodes."""
+        """The file set of each node: a shared one, or one each. The first node's is also that of single nodes."""
         if self.of_all_nodes or nodes == 1:
             return [self]
         if self.role == "fresh":
@@ -192,7 +192,7 @@ CLOCK_S = 0.001
 
 @dataclass(frozen=True)
 class Echo:
-    """The options that a tool itself reports, compared with what was asked for.
+    """The options that a tool reports, compared with those of its command.
 
     contradictions: a sentence each; confirmed: options of the point (`o_direct`, `fsync`) that it says it followed;
     compared: how many options and parameters; place: the argument of its command that names its files, None where it
@@ -210,7 +210,7 @@ class Evidence:
     """Facts from a tool's output beside its figures, for the checks. None, or empty: the output does not say."""
 
     errors: Sequence[str] | None = None  # that the tool itself reports, a sentence each
-    doubts: Sequence[str] | None = None  # what puts figures in doubt, a sentence each; None: lines are not judged
+    doubts: Sequence[str] | None = None  # reasons to doubt figures, a sentence each; None: lines are not judged
     silent_directions: Sequence[str] | None = None  # `read`, `write`: asked for and not done
     unasked_directions: Sequence[str] = ()
     transferred_bytes: int | None = None
@@ -231,13 +231,13 @@ class Evidence:
     windows_error_s: float = 0.0  # by how much their difference may be wrong
     series: Sequence[Series] = ()  # rates over time that the tool itself logged
     node_rates: Sequence[NodeRate] = ()  # of each node and worker
-    latencies: Histogram | None = None  # of what its callers waited
-    lost: str = ""  # why series and own rates are not there, or not all of them, though they were recorded
+    latencies: Histogram | None = None  # histogram of the time that callers waited
+    lost: str = ""  # why recorded series or node rates are missing
     messages: Sequence[str] = ()  # lines beside the figures
     echo: Echo | None = None
-    timed_s: float | None = None  # of the whole command, by the tool's own clock
+    timed_s: float | None = None  # of the whole command, by the tool's clock
     untimed_s: float = 0.0  # that the tool is known to wait beside that
-    wall_s: float | None = None  # of its own process on its node, by our clock; None: that of the command
+    wall_s: float | None = None  # of the tool's process on its node, by our clock; None: that of the command
 
     def confirms(self, option: str) -> bool:
         """Whether the tool, on every node, says that it followed an option (`o_direct`, `fsync`)."""
@@ -276,7 +276,7 @@ class Tool(Protocol):
     #: Stream -> name of the file that the command writes where it is started; `*` in it: those of all its workers.
     outputs: Mapping[str, str] = MappingProxyType({})
     title: str = ""  # in reports; "": the name
-    own_metadata: str = ""  # what its metadata rates are, where they do not compare with those of other tools
+    own_metadata: str = ""  # description of metadata rates that do not compare with those of other tools
     signs: Sequence[bytes] = ()  # patterns of lines that its output has, and no other text; any text may stand before
     options: Mapping[str, Option]
     phases: Mapping[str, Phase]
@@ -309,7 +309,7 @@ class Tool(Protocol):
         """The exact command of a step, without its launcher. `directory` is the absolute path of its file set."""
 
     def serves(self, step: Step) -> bool:
-        """Whether a step is measured by a server on each node, and a client that tells them what to do."""
+        """Whether a client and a server on each node measure a step."""
         return False
 
     def server_argv(self, directory: str, address: str, port: int) -> list[str]:
@@ -328,7 +328,7 @@ class Tool(Protocol):
         return []
 
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
-        """Figures and problems of one phase of a run. Never raises for what a tool may print."""
+        """Figures and problems of one phase of a run. Never raises, whatever the streams hold."""
 
     def read(self, data: bytes) -> Reading:
         """The reading of a file of others (stdout, a summary, a log of several runs). Never raises for its content."""
@@ -374,7 +374,7 @@ def phases() -> dict[str, Phase]:
 
 @cache
 def parameters() -> dict[str, Option]:
-    """Column of the tables -> the axis or option that it holds: the common ones first, then each tool's own."""
+    """Column of the tables -> the axis or option that it holds: common options first, then those of each tool."""
     from iosweep.tools.axes import COMMON, PHASE_TIME  # late: it imports this module
 
     found = {option.column: option for option in COMMON}

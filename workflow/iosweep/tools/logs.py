@@ -14,11 +14,11 @@ from functools import lru_cache
 from iosweep.details import LARGEST_RATE
 from iosweep.tools.reading import ProblemSeverity
 
-#: What a launcher puts before each line: `3: ` (srun -l) or `[1,3]<stderr>:` (mpirun --tag-output), in lower case.
+#: Prefix that a launcher adds to each line: `3: ` (srun -l) or `[1,3]<stderr>:` (mpirun --tag-output), in lower case.
 _LABEL = r"(?:\d{1,9}: ?|\[\d{1,9},\d{1,9}\]<std(?:out|err)>: ?)?"
 #: Open MPI: host and process
 _PROCESS = r"(?:\[[\w.-]{1,255}:\d{1,9}\] (?:\[\[\d{1,9},\d{1,9}\],\d{1,9}\] )?)"
-#: What launchers and MPI libraries say of their own options and devices, in lower case, from the start of the line:
+#: Messages of launchers and MPI libraries on their options and devices, in lower case, from the start of the line:
 #: a path or a host name inside another message cannot match.
 _NOTICE = re.compile(
     _LABEL + "(?:"
@@ -49,27 +49,26 @@ _NOTICE = re.compile(
 
 
 def notice(low: str) -> bool:
-    """Whether a lower-case line is of a launcher or an MPI library, on its own options and devices.
+    """Whether a lower-case line is a message of a launcher or an MPI library on its options and devices.
 
     The signs of a bad run come first: a notice can quote a path or an error of the system.
     """
     return bool(_NOTICE.match(low.strip()))
 
 
-#: What srun says of all its tasks when one has failed, before or after that one's own words.
+#: Messages of srun on all tasks when one has failed, before or after the error of that task.
 _SRUN = re.compile("srun: (error: .* with exit code|Terminating StepId|Job step aborted)")
 
 
 def cause_in(output: bytes) -> str:
-    """The first line that is no notice, those of srun on its tasks last; of the stack of an error of MPICH, the last
-    line."""
+    """The line that names the cause: the last of an MPICH error stack, else the first without notices and srun."""
     lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip(" -\t")]
     lines = sorted((line for line in lines if not notice(line.lower())), key=lambda line: bool(_SRUN.match(line)))
     stack = [line for line in lines if re.match(r"\w+\(\d+\)\.*: \S", line)]
     return next(iter((*stack[-1:], *lines)), "")[:200]
 
 
-#: Digits, and the letters of hexadecimal numbers, are all 0: lines that differ in them are of one kind.
+#: Maps digits and hexadecimal letters to 0: lines that differ only in numbers are of one kind.
 _NUMBERS = bytes.maketrans(b"123456789abcdef", b"0" * 15)
 
 
@@ -88,7 +87,7 @@ class Message:
 
 
 class Messages:
-    """The messages among some lines, one for each kind of line and each meaning."""
+    """The messages among some lines, one for each kind of line."""
 
     def __init__(self) -> None:
         self._kinds: dict[bytes, Message | None] = {}
@@ -121,7 +120,7 @@ class Messages:
         return iter(found.values())
 
 
-#: A line that says anything contains one of these, in any case.
+#: Every line that matters contains one of these, in upper or lower case.
 WORDS = (
     "warning", "error", "fail", "incorrect data", "partial ", "inconsistent file", "could not", "unable to", "invalid",
     "more tasks", "too many", "returned eof", "bad termination", "segmentation", "bus error", "no space left",
@@ -203,7 +202,7 @@ def judged(line: str) -> tuple[ProblemSeverity, str] | None:
 
 
 def quote(line: str) -> str:
-    """A line of the output inside a sentence: short, on one line, without what separates reasons."""
+    """A line of the output for a sentence: printable, at most 200 characters, without the separator of reasons."""
     printable = "".join(letter if letter.isprintable() else "?" for letter in line.strip())
     return printable.replace(" | ", " / ")[:200]
 
@@ -248,7 +247,7 @@ def rank_total(document: bytes, name: str) -> float | None:
         return None
 
 
-@lru_cache(1)  # mdtest's phases are asked for one by one
+@lru_cache(1)  # each phase of mdtest reads the same table
 def _table(document: bytes) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     lines = document.decode("utf-8", "replace").splitlines()
     return (lines[0].split(","), [line.split(",") for line in lines[1:]]) if lines else ((), ())

@@ -72,11 +72,11 @@ class Reading:
         return cls(version, rows, list(dict.fromkeys(problems)))
 
     def verdict(self, row: int) -> Literal["valid", "suspect", "invalid"]:
-        """The verdict on the row with this index: the worst that its own problems and those of all rows say."""
+        """The verdict on the row with this index: the worst of its problems and those of all rows."""
         return "invalid" if self.against(row, "invalid") else "suspect" if self.against(row, "suspect") else "valid"
 
     def against(self, row: int, severity: ProblemSeverity) -> list[str]:
-        """The problems of a row with this severity; of suspect ones also those of all rows."""
+        """The problems of a row with this severity. Suspect problems of all rows are included."""
         of_all = self._texts.get((None, severity), []) if severity == "suspect" else []
         return [*self._texts.get((row, severity), ()), *of_all]
 

@@ -125,7 +125,7 @@ ENGINE = {"create": "filecreate", "stat": "filestat", "delete": "filedelete"}
 _QUICK = ("--disk_util=0", "--clocksource=clock_gettime")
 #: Flags have a value, too, because fio repeats no option without one.
 _OUTPUT = ("--group_reporting=1", "--eta=never", "--output-format=json+")
-#: The histogram of what a caller waits; fio's own default is that of the part after the submission alone.
+#: The histogram of the time that callers wait. fio's default covers only the time after the submission.
 _TIMED = ("--lat_percentiles=1", "--clat_percentiles=1")
 #: $jobnum and $filenum are expanded by fio itself; no shell sees them.
 _NAMES = "--filename_format=$jobnum.$filenum"
@@ -198,7 +198,7 @@ def _prepared(streams: Streams, size: int) -> str | None:
 
 
 def _prepare(directory: str, threads: int, count: int, size: int) -> list[str]:
-    """Write a set completely, with fresh random buffers: what is read later neither compresses nor deduplicates."""
+    """Write a set completely, with fresh random buffers: data that is read neither compresses nor deduplicates."""
     block = min(size & -size, 1 << 20)  # the largest power of two that divides the file
     return [
         "fio",
@@ -265,11 +265,11 @@ def argv(step: Step, directory: str, seed: int) -> list[str]:
             if options["data"] == "random":
                 words.append("--refill_buffers=1")
         if phase.reads or options["write_mode"] == "overwrite":
-            words.append("--allow_file_create=0")  # fio silently creates or extends what is missing
+            words.append("--allow_file_create=0")  # fio would silently create or extend missing files
     return [*words, *_QUICK, *_OUTPUT, *series.options(step)]
 
 
 def bound(workers: Sequence[CpuSet]) -> list[str]:
-    """Each worker to a CPU of its own (fio deals them out in order), or all to the same."""
+    """Arguments that bind each worker to one CPU (fio assigns them in order), or all workers to all CPUs."""
     policy = "split" if len(set(workers)) == len(workers) else "shared"
     return [f"--cpus_allowed={listed(frozenset().union(*workers))}", f"--cpus_allowed_policy={policy}"]

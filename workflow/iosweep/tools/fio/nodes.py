@@ -211,7 +211,7 @@ def _log(parsed: Parsed, logs: bytes, step: Step, host: str) -> Log | None:
 # address and ends with the step. fio's exit code is 0 where a host refused, and its row "All clients" adds up whatever
 # came: what counts is one report of each node that was asked.
 
-#: Lines of the client and of servers that may say what went wrong; the others are notes on jobs.
+#: Lines of the client and the servers that may be errors; the others are notes on jobs.
 _MAY_BE_ERROR = re.compile(r"fio: |\berror\b|err=|^client", re.IGNORECASE)
 #: Options of the client, not of a job; where a server works, which is where it was started; and logs, which a server
 #: would write there.

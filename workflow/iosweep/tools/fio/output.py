@@ -47,7 +47,7 @@ from iosweep.units import MOST_BYTES
 
 #: Direction (`read`, `write`) of the phase -> its block in fio's JSON.
 Parts = Mapping[str, Direction]
-#: What a node reported: its own figures and evidence, and fio's blocks that they come from.
+#: The report of a node: figures and evidence, and the blocks of fio's JSON that they come from.
 Node = tuple[Parsed, Parts]
 Options = Mapping[str, str]
 
@@ -124,7 +124,7 @@ def _figures(parts: Parts, phase: Phase) -> dict[str, float]:
 
 
 def _computing(job: Entry) -> float:
-    """The share of its time that a worker may be outside of I/Os: its own computing, and the wait for a CPU there."""
+    """The share of its time that a worker may spend outside of I/Os: user time, and the wait for a CPU then."""
     return job.usr_cpu / (job.usr_cpu + job.sys_cpu) if job.usr_cpu else 0.0
 
 
@@ -193,7 +193,7 @@ def compared(asked: Options | None, told: Options | None) -> Echo | None:
 # -- files of others ---------------------------------------------------------------------------------------------------
 
 Row = dict[str, Cell]
-#: What fio prints when a run is spoiled, also where its exit code is 0.
+#: Messages of fio about a spoiled run. Its exit code may be 0.
 _SPOILED = re.compile(
     r"fio: (?:terminating on signal|failed to |client/server version mismatch|server bad crc|pid=\d+, err=[1-9]"
     r"|pid=\d+, got signal|io_u error|job .* dropped|unable to open|engine \S+ not loadable|output file open error"
@@ -212,10 +212,10 @@ _SHORTEST, _LONGEST = 0.98, 1.05
 #: Options that make writes durable inside the timing.
 _FLUSHING = ("end_fsync", "fsync", "fdatasync", "fsync_on_close", "sync")
 _OFF = re.compile(r"(?:0[a-z]*,?)+|none")
-#: Options -> the column that has them, unless what they say is none.
+#: Option -> the column that holds it, unless its value does not fit the column.
 _COLUMNS = {"bs": "transfer_size_bytes", "iodepth": "queue_depth", "size": "file_size_bytes",
             "filesize": "file_size_bytes", "rwmixread": "read_percent", "rwmixwrite": "read_percent"}  # fmt: skip
-#: Options that columns always tell, or that change no I/O: places, seeds, logs and what is printed.
+#: Options that columns hold, or that change no I/O: places, seeds, logs, output.
 _NO_CONDITIONS = _NOT_COMPARED | frozenset(
     ("rw", "direct", "buffered", "ioengine", "numjobs", "runtime", "time_based", "filename", "filename_format",
      "hostname", "port", "opendir", "offset", "description", "randrepeat", "allrandrepeat", "allow_file_create",
@@ -239,7 +239,7 @@ class _Report(NamedTuple):
 
 
 def read(data: bytes) -> Reading:
-    """The rows of one run, and what is wrong with them.
+    """The rows and problems of a file.
 
     Reports of workers (without group_reporting) and of clients that did the same at the same time are one row: counts
     and rates are added up, and percentiles come from the histograms of json+, added up bin by bin.
@@ -310,7 +310,7 @@ def _read_document(document: Document, sections: Mapping[str, Options]) -> tuple
 
 
 class _Workload(NamedTuple):
-    """Entries that did the same at the same time. wrong: why what they did is not known; then there are no reports."""
+    """Entries that did the same at the same time. wrong: why their work is not known; then there are no reports."""
 
     entries: Sequence[Entry]
     reports: Sequence[_Report] = ()
@@ -355,13 +355,13 @@ def _report(document: Document, entry: Entry, section: Options) -> _Report:
         parameters = _parameters(options, phase)
     told = _NO_CONDITIONS | {name for name, column in _COLUMNS.items() if column in parameters}
     others = sorted((name, value) for name, value in options.items() if name not in told)
-    # what changes I/O and is in no column: sections or runs that differ in it are not one
+    # options that change I/O and have no column: sections or runs that differ in them are separate rows
     parameters["other_options"] = " ".join(f"{name}={value}" if value else name for name, value in others)
     return _Report(entry, options, phase, parameters)
 
 
 def _data_phase(options: Options) -> Phase:
-    """Raises Wrong for what is not read."""
+    """The phase of a data job. Raises Wrong for jobs that are not read."""
     rw, engine = options.get("rw", "read").replace("readwrite", "rw"), options.get("ioengine")
     share = options.get("percentage_random", "100")
     strange = {"latency_target": options["latency_target"]} if _given(options, "latency_target") else {}
@@ -374,7 +374,7 @@ def _data_phase(options: Options) -> Phase:
     for name, value in strange.items():
         raise Wrong(f"not read: jobs with {name}={value}")
     if rw.endswith("rw") and (alone := {"100": "read", "0": "write"}.get(str(_read_percent(options)))):
-        rw = rw.replace("rw", alone)  # a mix of one is none
+        rw = rw.replace("rw", alone)  # 0 % or 100 % is no mix
     return PHASES[next(name for name, known in RW.items() if known == rw)]
 
 
@@ -399,7 +399,7 @@ def _parameters(options: Options, phase: Phase) -> Row:
 
 
 def _last(options: Options, name: str, other: str) -> str:
-    """Which of two names of one setting counts: the one that is given last."""
+    """The name of a setting with two names that takes effect: the last one given."""
     return next((one for one in reversed([*options]) if one in (name, other)), name)
 
 
@@ -431,7 +431,7 @@ def _asked_s(options: Options) -> float | None:
 
 
 def _row(reports: Sequence[_Report], doubts: list[str]) -> Row:
-    """The columns of a workload; why they may not be what they seem goes to `doubts`. Raises Wrong."""
+    """The columns of a workload. Reasons to doubt them are appended to `doubts`. Raises Wrong."""
     options, phase, parameters = reports[0].options, reports[0].phase, reports[0].parameters
     each_host = Counter((one.entry.hostname, one.entry.port) for one in reports)
     workers = (_size(options, "numjobs") or 1) if max(each_host.values()) == 1 else 1  # of an entry

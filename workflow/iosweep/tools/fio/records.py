@@ -118,7 +118,7 @@ class Host(msgspec.Struct, frozen=True):
     port: int = 0
 
 
-#: What the values of a document can raise beside Wrong: keys that are not numbers, numbers that are too large.
+#: Exceptions from the values of a document (Wrong is one): keys that are not numbers, numbers that are too large.
 UNREADABLE = (ValueError, ArithmeticError)
 
 
@@ -245,7 +245,7 @@ _TEXT_REPORT = re.compile(rb": \(groupid=\d+, jobs=\d+\): err=")
 
 
 def read_document(stdout: bytes) -> tuple[list[str], Document | None, str]:
-    """(lines around the one JSON document, the document or None, what is wrong with it)"""
+    """(lines around the JSON document, the document or None, the error in it)"""
     lines, parts = split_documents(stdout)
     if len(parts) > 1:
         return lines, None, "more than one JSON document in fio's output"

@@ -132,7 +132,7 @@ def _even(
 
 
 def _ticks(logs: Sequence[_Entries], step_s: float) -> list[float]:
-    """When fio looked, in s: the times of all entries, those of one look as its first."""
+    """Times of fio's ticks in s. Entries of the same tick count as its first."""
     ticks: list[float] = []
     for at_ms in sorted({at for log in logs for at in log.times}):
         at = at_ms / 1000
@@ -141,7 +141,7 @@ def _ticks(logs: Sequence[_Entries], step_s: float) -> list[float]:
     return ticks
 
 
-#: Begin and end of what an entry stands for, its rate, and how much later it begins where no tick was late.
+#: Begin and end of the time that an entry covers, its rate, and how much later it begins if no tick was late.
 _Span = tuple[float, float, float, float]
 
 
@@ -163,7 +163,7 @@ def _spans(log: _Entries, ticks: Sequence[float], step_s: float) -> list[_Span]:
 def _ticks_were_late(
     spans: Sequence[Sequence[_Span]], moved_bytes: float, last_s: float, runtime_s: float, step_s: float
 ) -> bool:
-    """Whether gaps in all logs are late looks at steady work, and not the absence of any: by what was moved in all."""
+    """Whether gaps in all logs are late ticks during steady work, not idle time. The bytes that were moved decide."""
     if not any(skipped for own in spans for _, _, _, skipped in own):
         return True
     least = sum(rate * (end - begin - skipped) for own in spans for begin, end, rate, skipped in own)

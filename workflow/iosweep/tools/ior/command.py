@@ -85,7 +85,7 @@ PHASES: dict[str, Phase] = {
 RANDOM = frozenset({"rand_write", "rand_read"})
 
 
-#: Where IOR is started: a name that needs no quoting. JSON has four digits of what its table rounds.
+#: The summary, in the directory where IOR is started: no name to quote. JSON has four digits, the table fewer.
 SUMMARY = "summary.json"
 _OUTPUT = ("-O", f"summaryFile={SUMMARY},summaryFormat=JSON")
 #: Beside it: the time of each rank, which IOR writes after a phase.
@@ -178,7 +178,7 @@ def _block(size: int) -> tuple[int, int]:
 
 
 def _prepare(directory: str, size: int, separate: bool) -> list[str]:
-    """Write a set completely, with random data: what is read later neither compresses nor deduplicates."""
+    """Write a set completely, with random data: data that is read neither compresses nor deduplicates."""
     block, transfer = _block(size)
     return [
         *("ior", "-a", "POSIX"),

@@ -252,7 +252,7 @@ def _rank_rates(document: bytes, access: str, step: Step) -> list[NodeRate]:
     return [NodeRate("", k, rate, rate / step.number("transfer_size")) for k, rate in enumerate(rates)]
 
 
-#: Values that differ from run to run, and what is written beside the summary.
+#: Options that differ from run to run, and the file beside the summary.
 _NOT_COMPARED = frozenset({"o", "G", "random-offset-seed", "saverankperformancedetailscsv"})
 
 
@@ -267,7 +267,7 @@ def compared(argv: list[str], run: Run) -> Echo | None:
 
 
 def _options(line: str) -> dict[str, str] | None:
-    """Option -> its value, "" of a flag; without the path and what differs from run to run."""
+    """Option -> its value, "" of a flag; without the path and options that differ from run to run."""
     head, _, rest = _split_path(line)
     parsed = parse_command(f"{head} -O {rest}" if rest else head)
     if parsed is None:
@@ -285,11 +285,11 @@ def _split_path(line: str) -> tuple[str, str, str]:
 
 # -- files of others -------------------------------------------------------------------------------------------------
 
-#: Options that columns tell, or that change no I/O: places, seeds, counts of repetitions and what is printed.
+#: Options that columns hold, or that change no I/O: places, seeds, counts of repetitions, output.
 _NO_CONDITIONS = _NOT_COMPARED | frozenset("aAbBcDeFijkNstTvz") | {
     "saveperopdatacsv", "summaryfile", "summaryformat", "randomoffsetseed", "posix.odirect", "useo_direct",
 }  # fmt: skip
-#: Access -> flags that the other one uses.
+#: Access -> flags that have an effect on the other access only.
 _OF_OTHERS = {"write": frozenset("wrRC"), "read": frozenset("wrWEY")}
 
 
@@ -305,7 +305,7 @@ def read(data: bytes) -> Reading:
 
 
 def _reading(run: Run, judged: Judged) -> tuple[list[dict[str, Cell]], list[ReadingProblem]]:
-    """The rows of a run, and what is wrong with them. A run with a problem gives no rows; an invalid remark takes the
+    """The rows and problems of a run. A run with a problem gives no rows; an invalid remark takes the
     figures of its row."""
     if judged.problems:
         return [], [ReadingProblem("invalid", problem) for problem in judged.problems]
@@ -341,7 +341,7 @@ def _others(run: Run, access: str) -> str | None:
 
 
 def _identity(run: Run, result: Result) -> dict[str, Cell | None]:
-    """Columns of the result table (columns.py) that say what ran."""
+    """Columns of the result table (columns.py) that identify the run."""
     order = None if run.random is None else "rand" if run.random else "seq"
     machine = run.options.get("Machine", "").split()  # `Linux node01`, behind which -v prints more
     return {

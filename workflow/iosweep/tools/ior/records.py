@@ -152,7 +152,7 @@ class Run:
     problems: list[str] = field(default_factory=list)
 
     def take_beside(self, other: Run) -> None:
-        """Take what lines outside of any run say."""
+        """Add the messages and warnings of lines outside of runs."""
         self.messages.add(other.messages)
         self.moved += other.moved
         self.off = {**other.off, **self.off}
@@ -203,7 +203,7 @@ class Run:
 
     @property
     def shifts(self) -> bool:
-        """Whether each rank reads what a rank of the next node wrote (-C)."""
+        """Whether each rank reads the data of a rank of the next node (-C)."""
         return bool(self._flag("reorderTasks")) or self.command.on("C", "reorderTasks")
 
     @property
@@ -267,7 +267,7 @@ class Run:
 
     @property
     def status_file(self) -> bool:
-        """Whether reads are bounded by what a write before them recorded."""
+        """Whether the status file of an earlier write bounds reads."""
         return bool(self.command.get("stonewallingstatusfile"))
 
     @property
@@ -428,7 +428,7 @@ class Reader:
 # -- JSON --------------------------------------------------------------------------------------------------------------
 
 _START = re.compile(r'^\{[ \t]*\r?\n(?=[ \t]*"Version")', re.MULTILINE)
-#: What the summary has for figures of iterations that a time limit left out (hpc/ior#542).
+#: The value in the summary for iterations that a time limit left out (hpc/ior#542).
 _NO_NUMBER = re.compile(r'(?<=": )-?nan(?=[ ,\r\n])')
 _DECODER = json.JSONDecoder()
 

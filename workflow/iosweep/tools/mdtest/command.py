@@ -89,7 +89,7 @@ ROWS = {
     "delete": "File removal",
 }
 
-#: What is done -> mdtest's flag for that alone. There is none for renaming.
+#: Operation -> mdtest's flag for this operation alone. There is none for renaming.
 FLAGS = {"create": "-C", "stat": "-T", "read": "-E", "delete": "-r"}
 
 

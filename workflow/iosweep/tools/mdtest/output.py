@@ -43,7 +43,7 @@ _RANKS_AGREE = 1.1
 _SCATTER = 0.5
 #: By how much the rate of a run may differ from that in the file of its ranks.
 _SLACK = 0.01
-#: How many times the shift the ranks of a phase are after those that created (mdtest.c: names come from the rank).
+#: Phase -> how many shifts of ranks lie between it and the creation (mdtest.c: names come from the rank).
 _SHIFTS = {"dir_stat": 1, "stat": 1, "read": 2}
 _PHASES = {row: phase for phase, row in ROWS.items()}
 #: How mdtest prints a date.
@@ -62,7 +62,7 @@ _LONG_VALUES = {
     "random-seed", "dataPacketType", "run-cmd-before-phase", "run-cmd-after-phase", "saveRankPerformanceDetails",
     "savePerOpDataCSV", "allocateBufferOnGPU", "GPUid",
 }  # fmt: skip
-#: The line is printed through a buffer of 1024 bytes (VerboseMessage): a longer one is cut without a word.
+#: The line is printed through a buffer of 1024 bytes (VerboseMessage): a longer line is cut silently.
 _COMMAND_LIMIT = 1000
 
 
@@ -133,12 +133,12 @@ _NAME = rf"({'|'.join(ROWS.values())})"
 # time in proportion to the line: no two parts beside each other match the same blanks
 _ROW = re.compile(rf"{_NAME}(?:\s*:)?((?:\s+\d{{1,300}}\.\d{{3}}){{4}}(?:(?:\s+\d{{1,300}}\.\d{{3}}){{3}})?)")
 _TORN = re.compile(rf"{_NAME}(?:\s*:)?\s+[\d.](?!.*\bsec\b)")
-#: The last row of every table. Rates of trees are those of a handful of directories: nobody compares them.
+#: The last row of every table. Rates of trees are of a few directories, and are not compared.
 _LAST = "Tree removal"
 
 
 class Rate(NamedTuple):
-    """A row of the table, in operations per second, in the table's own order."""
+    """A row of the table, in operations per second, in the order of its columns."""
 
     maximum: float
     minimum: float
@@ -214,7 +214,7 @@ class Launch:
 
     @property
     def shift(self) -> int | None:
-        """Ranks from the rank that makes a file to the one that works on it next (-N)."""
+        """Distance in ranks from the rank that makes a file to the next rank that works on it (-N)."""
         return min(self.shifts) if len(self.shifts) == 1 else None
 
     @property
@@ -256,7 +256,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Run:
-    """A table of rates of a launch and what the output says about it; without a table, what is wrong.
+    """A table of rates of a launch with the facts and problems that the output has about it.
 
     tasks, nodes, items (files, or directories, of each task): None where it does not tell; problems: why no rate can be
     trusted; doubts: row -> why it cannot be; remarks: suspect (of all rows) or a note.
@@ -273,7 +273,7 @@ class Run:
 
 
 def launches(text: str) -> list[Launch]:
-    """The launches in an output; a single one that is not touched where there is none."""
+    """The launches in an output; without any, a single one that is not touched."""
     found = [Launch()]
     for line in filter(None, map(str.strip, text.split("\n"))):
         if found[-1].begins_before(line):
@@ -297,7 +297,7 @@ def runs(launch: Launch) -> Iterator[Run]:
             if tasks is not None and table.count[0] != tasks and nodes != 1:
                 nodes = None  # -f, -l: the first ranks only; on how many nodes is not told
             tasks, total, what = table.count
-            # what -W and -x make of -n is not printed
+            # mdtest does not print how -W and -x change -n
             open_ended = options is None or {"W", "x"} & options.keys()
             if what != "file" and tasks and not total % tasks and not open_ended:
                 items = total // tasks
@@ -346,7 +346,7 @@ def _means_of_ranks(table: Table, version: tuple[int, ...]) -> dict[str, str]:
 # -- a campaign's own runs ---------------------------------------------------------------------------------------------
 
 
-@lru_cache(1)  # the phases of one command are asked for one by one
+@lru_cache(1)  # each phase of a command reads the same output
 def _runs(stdout: bytes) -> list[Run]:
     found = launches(stdout.decode("utf-8", "replace"))
     return [run for launch in found if launch.touched for run in runs(launch)]
@@ -401,7 +401,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
 
 
 def _timed_s(table: Table, step: Step, ops: int) -> float | None:
-    """Seconds of all phases of a command by its rates; None where one of them has none."""
+    """Seconds of all phases of a command by its rates; None where a rate is missing."""
     rates = [table.rates[row].mean if (row := ROWS[phase.name]) in table.rates else 0.0 for phase in step.phases]
     return sum(ops / rate for rate in rates) if all(rates) else None
 
