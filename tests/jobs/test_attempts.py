@@ -38,10 +38,15 @@ def test_a_job_is_tried_again_and_its_reason_is_removed(case: Case) -> None:
     assert case.jobs.minutes(NAME) == 10
 
 
-def test_the_next_job_is_kept_off_all_nodes_that_could_not_work(case: Case) -> None:
-    for node, bad in (("n1", {"n1"}), ("n2", {"n1", "n2"})):
-        assert case.fails(reason=f"on {node}: gone", nodes=[node]) is Next.RETRY
-        assert case.jobs.bad_nodes(NAME) == bad
+def test_a_third_job_is_not_tried_if_all_nodes_of_two_jobs_could_not_work(case: Case) -> None:
+    assert case.fails(reason="on n1, n2: gone", nodes=["n1", "n2"]) is Next.RETRY
+    assert case.jobs.bad_nodes(NAME) == {"n1", "n2"}
+    assert case.fails(reason="on n3, n4: gone", nodes=["n3", "n4"]) is Next.NONE
+
+
+def test_a_job_is_not_tried_again_on_a_bad_node_that_slurm_has_no_other_for(case: Case) -> None:
+    for node, then in (("n1", Next.RETRY), ("n2", Next.RETRY), ("n2", Next.NONE)):
+        assert case.fails(reason=f"on {node}: gone", nodes=[node]) is then
 
 
 def test_only_a_job_that_was_too_short_makes_the_next_one_longer(case: Case) -> None:

@@ -37,13 +37,14 @@ class _Tried:
 
     `attempt`: 1, and 1 more for each job that was too short to measure anything. `after`: the job of another campaign
     that the next job waits for; `waited`: jobs of other campaigns that earlier jobs waited for. `bad`: nodes that could
-    not work on the target.
+    not work on the target; `last_bad`: those of the last job.
     """
 
     attempt: int = 1
     after: str | None = None
     waited: set[str] = field(default_factory=set)
     bad: set[str] = field(default_factory=set)
+    last_bad: frozenset[str] = frozenset()
 
 
 class Attempts:
@@ -134,7 +135,11 @@ class Attempts:
     def failed(self, allocation: str, state: str | None, more: bool) -> Next:
         """What follows a job that failed. `state`: Slurm's, None if it forgot the job. `more`: retries are left."""
         tried, refusal = self._tried[allocation], self.refusal(allocation)
-        if (refusal and refusal.lasting) or not more:
+        bad, before = frozenset(refusal.nodes if refusal else ()), tried.last_bad
+        tried.last_bad = bad
+        # all nodes of two jobs in a row, or nodes that Slurm has no others for: a third job would fail, too
+        again = bad and (bad == before or len(bad) == len(before) == self.work(allocation).nodes)
+        if (refusal and refusal.lasting) or again or not more:
             return Next.NONE
         self._store.set_refusal(allocation, None)  # the next job has reasons of its own
         after = tried.after = refusal.after if refusal else None
@@ -146,7 +151,7 @@ class Attempts:
         progress = self.work(allocation).cost.time_s < before_s
         if not (waits or progress) and _too_short(state, refusal):
             tried.attempt += 1
-        tried.bad.update(refusal.nodes if refusal else ())
+        tried.bad.update(bad)
         if after is not None:
             tried.waited.add(after)
         return Next.FREE if waits or progress else Next.RETRY
