@@ -291,8 +291,8 @@ class ResultRows:
             yield from self._missing(stored, None, *next(iter(absent.values())))
             return
         for number in sorted({*stored.rows, *reasons, *absent}):
-            if number in stored.rows:
-                yield from stored.rows[number]
+            if rows := stored.rows.get(number):
+                yield from rows
                 continue
             why, state = absent.get(number, ("", ""))
             if reason := reasons.get(number):

@@ -168,12 +168,8 @@ class _Witness(NamedTuple):
     doubt: str
 
 
-class _Share(NamedTuple):
-    """The share of the bytes of one direction that a counter saw, the sentence on it, and the counter's doubt."""
-
-    share: float
-    sentence: str
-    doubt: str
+#: The share of the bytes of one direction that a counter saw, a sentence on it, and the doubt of the counter.
+_Share = tuple[float, str, str]
 
 
 def reached(s: Observation) -> Finding:
@@ -199,13 +195,13 @@ def reached(s: Observation) -> Finding:
         shares += counted
     if not shares:
         return NO_OUTPUT
-    worst = min(shares, key=lambda share: share.share)
-    if worst.share >= limit:
-        return passed(worst.sentence)
-    trusted = min((share for share in shares if not share.doubt), key=lambda share: share.share, default=worst)
-    if trusted.share < limit and not trusted.doubt:
-        return failed(trusted.sentence)
-    return unchecked(f"{worst.sentence}, and {worst.doubt}")
+    share, sentence, doubt = min(shares, key=lambda seen: seen[0])
+    if share >= limit:
+        return passed(sentence)
+    trusted = [(share, sentence) for share, sentence, doubt in shares if not doubt]
+    if trusted and min(trusted)[0] < limit:
+        return failed(min(trusted)[1])
+    return unchecked(f"{sentence}, and {doubt}")
 
 
 def _memory(s: Observation) -> Finding | None:
@@ -236,13 +232,13 @@ def _shares(
         if read and witness.read is not None:
             share = witness.read / read
             what = f"{_percent(share)} of {_size(read)} read came from {witness.place}"
-            yield _Share(share, f"{on}{what}", witness.doubt)
+            yield share, f"{on}{what}", witness.doubt
         if arrives and witness.written is not None:
             share = witness.written / arrives
             what = f"{_size(written)} written"
             if arrives < written:
                 what = f"{_size(arrives)} or more that differ among {what}"
-            yield _Share(share, f"{on}{_percent(share)} of {what} got to {witness.place}", witness.doubt)
+            yield share, f"{on}{_percent(share)} of {what} got to {witness.place}", witness.doubt
 
 
 def _must_arrive(s: Observation, host: str, written: float) -> float:
@@ -310,7 +306,11 @@ def _why_none(s: Observation, host: str, moved: Sequence[Moved], needed: bool) -
         for counter, name in names.items()
         if (share := _calibrated(s, counter)) is not None and share < TRUSTED
     ]
-    return "; ".join([f"no counter is known to see all I/O on {s.fstype or 'an unknown file system'}", *blind])
+    return "; ".join([no_counter(s), *blind])
+
+
+def no_counter(s: Observation) -> str:
+    return f"no counter is known to see all I/O on {s.fstype or 'an unknown file system'}"
 
 
 def total(moved: Sequence[Moved], name: str) -> int | None:

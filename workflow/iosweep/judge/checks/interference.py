@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from iosweep.judge.checks.caches import total, trusts, works
+from iosweep.judge.checks.caches import no_counter, total, trusts, works
 from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Observation, failed, passed, unchecked
 from iosweep.node import fs_types
 from iosweep.node.counters import Moved
@@ -133,7 +133,7 @@ def other_io(s: Observation) -> Finding:
     if kind.memory:
         return unchecked(f"the target is memory ({s.fstype}): no counter sees what others do")
     if not s.run.moved or not trusts(s, counter):
-        return unchecked(f"no counter is known to see all I/O on {s.fstype or 'an unknown file system'}")
+        return unchecked(no_counter(s))
     counted, evidence = False, []
     for host, parsed, moved in works(s):
         name = (moved[0].device if kind.local else f"the client ({moved[0].client})") if moved else ""
