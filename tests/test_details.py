@@ -53,5 +53,5 @@ def test_it_is_read_as_it_was_written_and_nothing_else_is() -> None:
         (0.0, FACTOR, [1.0]), (1e-6, 2.0, [1.0]), (1e-6, FACTOR, [-1.0]), (1e-6, FACTOR, [None]),
     ]  # fmt: skip
     for lowest_s, factor, counts in wrong:
-        with pytest.raises(ValueError, match="merge"):
+        with pytest.raises(ValueError, match="do not write"):
             Histogram.of_table(lowest_s, factor, counts)

@@ -1,5 +1,5 @@
-"""Python's collector of cycles, where it finds none among millions of small values: it takes a sixth of the time of a
-merge, and a third of that in which a large plan is made."""
+"""Python's collector of cycles, where it finds none among millions of small values: it takes a sixth of the time of
+large tables, and a third of that of a large plan."""
 
 from __future__ import annotations
 

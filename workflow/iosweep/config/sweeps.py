@@ -11,7 +11,7 @@ from iosweep.errors import Problem
 from iosweep.files.documents import Count, Part, Share, Some
 from iosweep.tools import Value
 
-if TYPE_CHECKING:  # jobs and merge work from the plan alone, and start sooner without the models
+if TYPE_CHECKING:  # jobs and tables work from the plan alone, and start sooner without the models
     from iosweep.config.models import Campaign
     from iosweep.config.yaml_lines import Document, KeyPath
 

@@ -22,8 +22,8 @@ from iosweep.slurm import query
 from iosweep.text import human_count, printable
 from iosweep.units import human_duration
 
-#: More than the forecast, which knows neither how slow data sets are written nor how many repetitions `until` takes,
-#: and the minutes that a job takes beside them. To ask for much more is to wait longer: small jobs fill gaps.
+#: Factor on the forecast, which does not know how slowly data sets are written and how many repetitions an interval
+#: takes, and extra minutes of a job. A much longer request would wait longer: small jobs fill gaps.
 MARGIN, BESIDES_MIN = 1.5, 5
 #: Jobs of an allocation beyond those that the forecast needs. After one that was too short, the next asks for more.
 SPARE_JOBS = 3

@@ -14,5 +14,5 @@
 | fs_types.py | what is known of types of file systems |
 | procfs.py | processes and small files of the kernel |
 
-Masks that were read while a tool ran are judged in judge/checks/cpus.py, and drawn in report/cpus.py.
+Masks that were read while a tool ran are judged in judge/checks/cpus.py, and drawn in report/system.py.
 """

@@ -50,7 +50,7 @@ class ToolOfNode(Part, frozen=True):
 
 
 class NodeFacts(Document, frozen=True):
-    """The fields are columns.NODE_COLUMNS, without `node` and `used_cpus`, which merge adds."""
+    """The fields are columns.NODE_COLUMNS, without `node` and `used_cpus`, which the tables add."""
 
     host: str
     kernel: str | None = None

@@ -1,7 +1,7 @@
 """`pinning`: which CPUs the ranks and workers of an allocation are bound to, and what is stored of it. Pure.
 
 Facts of the nodes come from facts.py, the masks that were seen while a command ran from ranks.py;
-results/checks/cpus.py compares the two.
+judge/checks/cpus.py compares the two.
 """
 
 from __future__ import annotations

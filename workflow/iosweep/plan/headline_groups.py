@@ -127,7 +127,7 @@ def criteria_lines(plan: Plan, fstype: str = "") -> list[str]:
         found.append(f"  {one.text}")
         if one.threshold.of and not _compares(one, plan):
             found.append(f"    will be undecided: nothing planned is measured as {one.threshold.of} was")
-    if fs_types.of(fstype).memory and plan.target.type != fstype:  # each repetition will be suspect (checks/reached.py)
+    if fs_types.of(fstype).memory and plan.target.type != fstype:  # each repetition will be suspect (checks/caches.py)
         found.append(f"  all criteria will be undecided: the target is memory ({fstype})")
     return found
 

@@ -180,7 +180,7 @@ class Plan(documents.Part, frozen=True, kw_only=True, dict=True):
         return msgspec.json.format(msgspec.json.encode(self, order="deterministic"), indent=2)
 
     def document(self) -> bytes:
-        """The file that allocations and merge work from: the content with its digest (documents.py)."""
+        """The file that allocations and tables work from: the content with its digest (documents.py)."""
         return documents.seal(self.content())
 
     @cached_property

@@ -284,7 +284,7 @@ def package_of(path: str) -> str | None:
 
 def _of_python(path: str) -> str | None:
     """The package of a Python environment: MPICH comes from PyPI."""
-    from importlib.metadata import distributions  # late: merge needs only the keys
+    from importlib.metadata import distributions  # late: the tables need only the keys
 
     directory, name = Path(path).parent.resolve(), Path(path).name  # an installer may have linked the file itself
     for site in sorted(directory.parent.glob("lib*/python3*/*-packages")):
