@@ -144,7 +144,7 @@ class Folder:
             self.remove(name)
             return
         for path, _, _, handle in os.fwalk(name, dir_fd=self.handle):
-            if _mount(handle) != _mount(self.handle):
+            if mount_number(handle) != mount_number(self.handle):
                 raise OSError(errno.EBUSY, "a mount point, which is left alone", str(self.path / path))
         shutil.rmtree(name, dir_fd=self.handle)
 
@@ -260,10 +260,13 @@ def append(root: Path, name: str | Path) -> TextIO:
         return place.append(Path(name).name)
 
 
-def _mount(handle: int) -> bytes:
-    """The mount that an open file is on. A bind mount has the device number of its source, so that tells nothing."""
-    lines = Path(f"/proc/self/fdinfo/{handle}").read_bytes().splitlines()
-    return next(line for line in lines if line.startswith(b"mnt_id:"))
+def mount_number(handle: int) -> int:
+    """The number of the mount of an open file. A bind mount has the device number of its source."""
+    info = os.open(f"/proc/self/fdinfo/{handle}", os.O_RDONLY)
+    try:
+        return int(os.read(info, 4096).partition(b"mnt_id:")[2].split()[0])
+    finally:
+        os.close(info)
 
 
 def _make(directory: Path) -> None:

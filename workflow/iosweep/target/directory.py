@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from iosweep.errors import SERVER_ERRORS, Obstacle, Refused
+from iosweep.files.safe_paths import mount_number
 from iosweep.node import procfs
-from iosweep.target.identify import PERMIT, REMOUNT, cannot_write, mount_number
+from iosweep.target.identify import PERMIT, REMOUNT, cannot_write
 from iosweep.text import printable, shortened
 
 MARKER = "iosweep.json"

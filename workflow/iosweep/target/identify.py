@@ -99,15 +99,6 @@ def is_private(directory: str) -> bool | None:
         return None
 
 
-def mount_number(handle: int) -> int:
-    """The number of the mount that a handle is on. Two mounts of one file system have the same device number."""
-    info = os.open(f"/proc/self/fdinfo/{handle}", os.O_RDONLY)
-    try:
-        return int(os.read(info, 4096).partition(b"mnt_id:")[2].split()[0])
-    finally:
-        os.close(info)
-
-
 @lru_cache(maxsize=1)
 def counters_of(point: str, fstype: str) -> IoCounters:
     """The counters for the file system of this type that is mounted at `point`; where it is not mounted (any more) only
