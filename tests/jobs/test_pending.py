@@ -114,7 +114,7 @@ def test_words_on_jobs_that_wait_and_run(snapshot: SnapshotAssertion) -> None:
     said = [watch.sentence(replace(RUNS, ends=at)) for _ in range(2)]  # how to see more is told once
     said += [watch.sentence(one) for one in (replace(RUNS, ends=None), WAITS)]
     said.append(watch.sentence(replace(WAITS, reason="Priority", starts=at)))
-    told = {reason: pending.words(replace(WAITS, reason=reason)) for reason in (*PASSING, "{new}")}
+    told = {reason: pending.explain(replace(WAITS, reason=reason)) for reason in (*PASSING, "{new}")}
     said += [f"{reason}: {words}" for reason, words in told.items() if words != reason]
     assert "\n".join(said) == snapshot
 
@@ -145,7 +145,7 @@ def test_jobs_of_an_earlier_run_are_waited_for(
             there.clear()
 
     monkeypatch.setattr(pending, "time", SimpleNamespace(**vars(time) | {"sleep": sleep}))
-    assert pending.wait("weka")
+    assert pending.wait_for_earlier_run("weka")
     assert (len(pauses), min(pauses) >= 1) == (3, True)
     assert capsys.readouterr().err.count("`scancel 5`") == 1
-    assert not pending.wait("weka")
+    assert not pending.wait_for_earlier_run("weka")

@@ -129,7 +129,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
 
     def _prepare(self, jobs: Iterable[MeasureJob]) -> None:
         try:
-            waited = pending.wait(self._campaign)
+            waited = pending.wait_for_earlier_run(self._campaign)
         except Unanswered as error:
             why = "whether jobs of an earlier run still measure this campaign cannot be seen"
             raise _Ended(f"{error}; {why}") from None

@@ -37,19 +37,19 @@ NAMED = "name of the campaign, or path of its results"
 
 def find(name: str, exit_code: int = 1) -> Path:
     """The results of a campaign, named by its name or by their path. Raises CommandError with this exit code."""
-    if (results := there(name)) is None:
-        known_names = some([path.name for path in known()], _NAMED)
+    if (results := search(name)) is None:
+        known_names = some([path.name for path in list_known()], _NAMED)
         hint = f" (there are: {known_names})" if known_names else ""
         raise CommandError(f"no results of a campaign `{shortened(name, _CHARACTERS)}` in {RESULTS}/{hint}", exit_code)
     return results
 
 
-def there(name: str) -> Path | None:
+def search(name: str) -> Path | None:
     """The results of a campaign; None without any."""
     return next((path for path in (RESULTS / name, Path(name)) if _holds_results(path)), None)
 
 
-def known() -> list[Path]:
+def list_known() -> list[Path]:
     """The results of all campaigns below results/."""
     return sorted(filter(_holds_results, RESULTS.glob("*")))
 
@@ -57,7 +57,8 @@ def known() -> list[Path]:
 def find_all(name: str, exit_code: int) -> list[Path]:
     """The results of a campaign, or of all campaigns in a directory. Raises CommandError with this exit code."""
     directory = Path(name)
-    if _is_folder(directory) and not _holds_results(directory):
+    # Path.is_dir raises for a name that is too long
+    if os.path.isdir(directory) and not _holds_results(directory):  # noqa: PTH112
         try:
             if below := [path for path in sorted(directory.iterdir()) if _holds_results(path)]:
                 return below
@@ -68,10 +69,6 @@ def find_all(name: str, exit_code: int) -> list[Path]:
 
 def _holds_results(path: Path) -> bool:
     return any(os.path.lexists(path / name) for name in _OF_RESULTS)
-
-
-def _is_folder(path: Path) -> bool:
-    return os.path.isdir(path)  # noqa: PTH112  Path.is_dir raises for a name that is too long
 
 
 def refuse_ingested(results: Path, why: str) -> None:

@@ -47,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Exit codes: 0 complete and valid; 1 something is invalid, missing, left or damaged, or nothing is valid, or the
     tables are stale."""
-    checked = [campaigns.find(name) for name in arguments.campaign] or campaigns.known()
+    checked = [campaigns.find(name) for name in arguments.campaign] or campaigns.list_known()
     if not checked:
         raise CommandError("no campaigns here; snakemake measures one")
     return max(_check(results, arguments.suspect) for results in checked)

@@ -193,7 +193,7 @@ def _see_no_jobs(results: Path, campaign: str) -> str | None:
         return f"{error}; jobs of the campaign {campaign} that wait are not seen"
     # directories that a run may have been started in, as Slurm knows them: `results` may be a symbolic link
     above = {os.path.realpath(parent) for way in (results.absolute(), results.resolve()) for parent in way.parents}
-    if jobs := pending.measuring(known, campaign, above):
+    if jobs := pending.select_measuring(known, campaign, above):
         several = ", ".join(f"{job.id} ({job.state.lower()})" for job in jobs)
         numbers = " ".join(job.id for job in jobs)
         raise Busy(

@@ -224,7 +224,7 @@ def _wait(number: str, place: Path, wait_s: float) -> list[Line]:
             return [wrong("nodes", f"a job like the campaign's would wait forever ({job.reason})", change)]
         if waits and late_s > wait_s:
             more = "try --wait 10min"
-            return [unchecked("nodes", f"no free nodes within {wait_s:.0f} s: {pending.words(job)}", more)]
+            return [unchecked("nodes", f"no free nodes within {wait_s:.0f} s: {pending.explain(job)}", more)]
         if not waits and late_s > wait_s + WORK_S:
             return [wrong("nodes", f"job {number} on {hosts(job.hosts)} has not answered in {WORK_S:.0f} s", _SHARED)]
         time.sleep(pause_s)

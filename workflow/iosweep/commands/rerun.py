@@ -32,14 +32,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     verdicts = [verdict for verdict in _VERDICTS if getattr(arguments, verdict)]
-    if named := next(filter(campaigns.there, arguments.point), None):
+    if named := next(filter(campaigns.search, arguments.point), None):
         arguments.refuse(f"{named} is a campaign; name it with --campaign {shlex.quote(named)}")
     if not arguments.point and not arguments.missing and not verdicts:
         arguments.refuse("name points, --suspect, --invalid or --missing")
     if verdicts and (arguments.point or arguments.missing):
         arguments.refuse("--suspect and --invalid go neither with points nor with --missing")
     if not arguments.campaign:
-        stores = [Store(path) for path in campaigns.known()]
+        stores = [Store(path) for path in campaigns.list_known()]
     else:
         results = campaigns.find(arguments.campaign)
         campaigns.refuse_ingested(results, "nothing can be measured again")

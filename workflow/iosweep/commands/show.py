@@ -66,7 +66,7 @@ def run(arguments: Namespace) -> int:
 
 def _show_commands(wanted: Path) -> int:
     """Print the commands of a point. `wanted`: its id, or its folder in the store. Raises CommandError."""
-    searched = [wanted.parent.parent] if wanted.parent.name == "points" else campaigns.known()
+    searched = [wanted.parent.parent] if wanted.parent.name == "points" else campaigns.list_known()
     results, name = campaigns.find_point(wanted.name, searched, "; name one as results/CAMPAIGN/points/ID")
     store = Store(results)
     *_, record = store.records_of(name, Record)

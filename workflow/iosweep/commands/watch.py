@@ -26,7 +26,7 @@ from iosweep.commands.terminal import facts, safe_console, to_json, working
 from iosweep.files import documents
 from iosweep.files.documents import Damaged, cure
 from iosweep.hostlist import hosts
-from iosweep.jobs.pending import Queue, words
+from iosweep.jobs.pending import Queue, explain
 from iosweep.judge import remaining
 from iosweep.judge.findings import ranked
 from iosweep.judge.remaining import Ran, pace, ran, to_go_s
@@ -292,7 +292,7 @@ def _with_job(progress: AllocationProgress, job: Job) -> AllocationProgress:
     if job.hosts:
         odd = "" if job.state == "RUNNING" else f"Slurm says {job.state}"
         return replace(progress, state="measuring", why=odd, since=job.starts, ends=job.ends)
-    return replace(progress, state="waiting", why=printable(words(job)), since=job.submitted, starts=job.starts)
+    return replace(progress, state="waiting", why=printable(explain(job)), since=job.submitted, starts=job.starts)
 
 
 # --- on the screen

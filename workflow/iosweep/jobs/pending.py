@@ -82,7 +82,7 @@ def too_many_nodes(job: Job) -> str | None:
     return None
 
 
-def words(job: Job) -> str:
+def explain(job: Job) -> str:
     """Why a job waits."""
     found = (text for pattern, text in _WORDS if re.fullmatch(pattern, job.reason))
     return next(found, "{reason}").format(id=job.id, reason=job.reason)
@@ -153,7 +153,7 @@ class Watch:
             self._hint_given = True
             return f"{name}: job {job.id} runs on {hosts(job.hosts)}{until}{how}"
         expected = f"; Slurm expects it to start at {_clock(job.starts)}" if job.starts else ""
-        return f"{name}: job {job.id} waits: {words(job)}{expected}"
+        return f"{name}: job {job.id} waits: {explain(job)}{expected}"
 
 
 def _clock(epoch_s: float) -> str:
@@ -179,7 +179,7 @@ def allocation_of(job: Job, campaign: str, directory: str) -> str | None:
     return query.allocation_of(job.comment, campaign) if job.directory == directory else None
 
 
-def measuring(jobs: Iterable[Job], campaign: str, directories: Collection[str]) -> list[Job]:
+def select_measuring(jobs: Iterable[Job], campaign: str, directories: Collection[str]) -> list[Job]:
     """Jobs that wait or run and measure a campaign from one of some directories. Pure."""
     return [
         job
@@ -188,11 +188,11 @@ def measuring(jobs: Iterable[Job], campaign: str, directories: Collection[str]) 
     ]
 
 
-def wait(campaign: str, every_s: float = 5.0) -> bool:
+def wait_for_earlier_run(campaign: str, every_s: float = 5.0) -> bool:
     """Wait until no job of an earlier run measures a campaign from this directory, so that nothing is measured twice.
     Returns whether there was such a job. Raises Unanswered."""
     reported, here = False, os.path.realpath(Path.cwd())
-    while jobs := measuring(jobs_of_user(), campaign, [here]):
+    while jobs := select_measuring(jobs_of_user(), campaign, [here]):
         if not reported:
             names = [submission.spoken(allocation_of(job, campaign, here) or "") for job in jobs]
             each = ", ".join(f"{job.id} ({name}, {job.state})" for job, name in zip(jobs, names, strict=True))
