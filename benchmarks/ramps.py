@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import fmean
 
 import campaigns
-from iosweep.analysis import axes
+from iosweep.analysis import slices
 from iosweep.analysis.summary import summarize
 from iosweep.judge.best import SHARE, decided, deviation, knee, reached
 from iosweep.tables.make import make_tables
@@ -104,7 +104,7 @@ class Device:
         make_tables(made, results)
         campaign = load(results)
         measured = summarize(campaign.rows)
-        bend = axes.find_knee("queue_depth", measured)
+        bend = slices.find_knee("queue_depth", measured)
         assert bend and bend.knee.low is not None and bend.knee.high is not None
         self._verdicts.update(row.verdict for row in campaign.rows if row.verdict != "missing")
         self._logs += [list(map(math.log, result.sample(result.metric).values)) for result in measured if result.used]

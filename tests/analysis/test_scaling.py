@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from iosweep.analysis import axes, headline
+from iosweep.analysis import headline, slices
 from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.report import figures
 from results_factory import loaded, row, sweep_facts
@@ -22,8 +22,8 @@ def line(
     return [(result.nodes, result) for result in summarize(rows)]
 
 
-def scaled(own: list[tuple[int, PointSummary]]) -> axes.Scaling:
-    found = axes.measure_scaling("nodes", own, headline.Rivals([result for _, result in own], "ops_per_s"))
+def scaled(own: list[tuple[int, PointSummary]]) -> slices.Scaling:
+    found = slices.measure_scaling("nodes", own, headline.Rivals([result for _, result in own], "ops_per_s"))
     assert found
     return found
 
@@ -48,7 +48,7 @@ def test_without_repetitions_there_is_no_interval() -> None:
 def test_nothing_scales_from_one_count_or_from_nothing() -> None:
     for rates in ({4: 10.0}, {1: 0.0, 2: 10.0}):
         own = line(rates)
-        assert axes.measure_scaling("nodes", own, headline.Rivals([r for _, r in own], "ops_per_s")) is None
+        assert slices.measure_scaling("nodes", own, headline.Rivals([r for _, r in own], "ops_per_s")) is None
 
 
 def test_counts_without_the_nodes_of_the_smallest_are_marked() -> None:
@@ -78,5 +78,5 @@ def test_what_has_no_place_on_an_axis_is_shown_and_counted() -> None:
     facts = structs.replace(sweep_facts(1, *sizes), axes={"file_size": (0, 3901)}, tool="mdtest")
     (figure,) = figures.rate_figures(loaded(rows, sweeps=[structs.asdict(facts)]), summarize(rows))
     assert (figure.x_column, "1" in figure.notes[-1]) == ("file_size_bytes", True)
-    found = {fixed["file_size_bytes"]: len(own) for fixed, own in axes.split(summarize(rows), ["file_size_bytes"])}
+    found = {fixed["file_size_bytes"]: len(own) for fixed, own in slices.split(summarize(rows), ["file_size_bytes"])}
     assert found == {0: 1, 3901: 1, None: 1}

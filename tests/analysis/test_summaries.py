@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from campaign import document, make
-from iosweep.analysis import axes, findings, formats, headline
+from iosweep.analysis import findings, formats, headline, slices
 from iosweep.analysis.summary import (
     OUTCOMES,
     VERDICTS,
@@ -271,8 +271,8 @@ def _repetitions_of(draw: random.Random, point: Point) -> tuple[dict[int, Repeti
 class TestKnees:
     """Of a ramp over threads per node."""
 
-    def of(self, found: list[Row]) -> axes.Bend:
-        bend = axes.find_knee("threads_per_node", summarize(found))
+    def of(self, found: list[Row]) -> slices.Bend:
+        bend = slices.find_knee("threads_per_node", summarize(found))
         assert bend
         return bend
 

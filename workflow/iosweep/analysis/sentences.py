@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from iosweep.analysis import axes, findings, formats, headline
-from iosweep.analysis.axes import Line, Place, Scaling
+from iosweep.analysis import findings, formats, headline, slices
 from iosweep.analysis.findings import NOTHING, Shared
 from iosweep.analysis.headline import Best, Rivals
+from iosweep.analysis.slices import Line, Place, Scaling
 from iosweep.analysis.summary import Metric, PointSummary, merge_point_parameters, phase_order
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import LATENCY_PHASES
@@ -100,7 +100,7 @@ def _rate(subject: str, results: Sequence[PointSummary], sweep: SweepFacts, shar
     rivals = Rivals(measured, measured[0].metric)
     best = rivals.best()
     assert best is not None  # each measured result is a candidate
-    lines = axes.find_lines(best.result, results, rivals)
+    lines = slices.find_lines(best.result, results, rivals)
     opening = _opening(subject, _figure(best), best.result, results, lines) + _doubt(best, shared)
     clauses: list[str] = []
     for line in lines[:_AXES]:
@@ -169,17 +169,17 @@ def _of_axis(
 ) -> Iterator[str]:
     """Clauses on the effect of one axis."""
     if sweep.ramp and parameters()[line.column].name == sweep.ramp:
-        own = [result for _, result in axes.find_along(line.column, line.best.result, results)]
-        if bend := axes.find_knee(line.column, own):
+        own = [result for _, result in slices.find_along(line.column, line.best.result, results)]
+        if bend := slices.find_knee(line.column, own):
             yield bend.where
         return
     grown = None
-    if line.column in axes.WORKERS:
+    if line.column in slices.WORKERS:
         counts = [(place.value, place.result) for place in line.places if isinstance(place.value, int)]
-        grown = axes.measure_scaling(line.column, counts, rivals)
+        grown = slices.measure_scaling(line.column, counts, rivals)
     rises = leads and line.run == (len(line.places) - 1,) * 2
     before = line.reaching
-    if grown and (line.column == "nodes" or (rises and before and before.share < axes.MOST)):
+    if grown and (line.column == "nodes" or (rises and before and before.share < slices.MOST)):
         yield _scaling(grown, leads)
     elif (
         line.column != "transfer_size_bytes" or rivals.column != "ops_per_s"
@@ -215,7 +215,7 @@ def _shares(line: Line) -> Iterator[str]:
     if before := line.reaching:
         yield _share(line, before)
     last = line.places[-1]
-    if last.share < axes.MOST and line.run[1] < len(line.places) - 1 and last is not before:
+    if last.share < slices.MOST and line.run[1] < len(line.places) - 1 and last is not before:
         yield _share(line, last)
 
 
@@ -246,7 +246,7 @@ def _latency(results: Sequence[PointSummary], shared: Shared) -> Sentence | None
     tail = best.metrics.get("latency_p99_s")
     p99 = f", p99 {formats.quantity(tail.median, formats.LATENCY)}" if tail else ""
     text = f"{formats.phase(best.result.phase)} latency is{where} {_figure(best)}{p99}{_doubt(best, shared)}"
-    lines = axes.find_lines(best.result, results, Rivals(results, best.column))
+    lines = slices.find_lines(best.result, results, Rivals(results, best.column))
     load = next((c for c in ("queue_depth", "threads_per_node") if c in varying), None)
     return Sentence(text, next((_queueing(line) for line in lines if line.column == load), ""), best.verdict)
 

@@ -10,10 +10,10 @@ from itertools import product
 
 from msgspec import Struct, structs
 
-from iosweep.analysis import axes, findings, formats
-from iosweep.analysis.axes import Bend, Scaling, Slice, find_strangers, make_slices
+from iosweep.analysis import findings, formats, slices
 from iosweep.analysis.formats import Unit
 from iosweep.analysis.headline import Rivals
+from iosweep.analysis.slices import Bend, Scaling, Slice, find_strangers, make_slices
 from iosweep.analysis.summary import OUTCOMES, Metric, PointSummary, distinct, distinct_or_unknown, phase_order
 from iosweep.judge.best import SHARE
 from iosweep.tables.reader import Campaign, Value
@@ -353,7 +353,7 @@ def _knees(
         lines.setdefault((result.phase, *cut.line_of(result)), []).append(result)
     panels: dict[tuple[object, ...], list[tuple[Bend, list[PointSummary]]]] = {}
     for (phase, _, facet), line in lines.items():
-        bend = axes.find_knee(cut.x, line)
+        bend = slices.find_knee(cut.x, line)
         if bend and (bend.shown or option.name == ramp):
             panels.setdefault((phase, facet), []).append((bend, line))
     found = {}
@@ -415,7 +415,7 @@ def _growing(cut: Slice) -> Iterator[_Growth]:
             counts = sorted(
                 ((result.count(cut.x) or 1, result) for result in line if result.headline), key=lambda one: one[0]
             )
-            if rivals and (scaling := axes.measure_scaling(cut.x, counts, rivals)):
+            if rivals and (scaling := slices.measure_scaling(cut.x, counts, rivals)):
                 named = [formats.named(cut.facet, facet)] if cut.facet else []
                 yield _Growth(
                     ", ".join([*([formats.phase(phase)] if cut.color else []), *named]),

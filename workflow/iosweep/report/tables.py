@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from iosweep.analysis import findings, formats
-from iosweep.analysis.axes import axes_of, split
+from iosweep.analysis.slices import axes_of, split
 from iosweep.analysis.summary import (
     PointSummary,
     distinct,

@@ -291,7 +291,7 @@ class Loop:
         count = 0
         while (
             todo := self._work.rest().left
-        ):  # what cannot be measured, ramps and the choice of best points do not wait for
+        ):  # ramps and the choice of best points do not wait for points that cannot be measured
             for point in todo:
                 self._setup.store.set_missing(point, Missing(Needs(time_s=self._setup.plan.limits.time), reason))
             count += sum(map(len, todo.values()))

@@ -177,7 +177,7 @@ class CampaignDirectory:
     # The nodes. Where there are agents on them, AllocationError is raised; else Refused, and what Agent.call raises
 
     def see_shared(self) -> None:
-        """See that every node sees it: each may have a file system of its own by the same name."""
+        """Check that every node sees this directory: a node may have another file system mounted at the same path."""
         end = time.monotonic() + NAME_CACHE_S
         while self._remote and (found := unfit(self._remote.answers(directory.check_marker, self.place))):
             if found.code == ExitCode.HANGS or time.monotonic() > end:

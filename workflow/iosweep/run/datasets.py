@@ -48,7 +48,7 @@ class _Known:
 class DataSets:
     """The data sets of one allocation, as large as its most demanding points need them.
 
-    A set is examined when it is first used, and again after each use: that is the look before the next use, too.
+    A set is examined when it is first used, and again after each use, which also serves as the check before the next.
     """
 
     def __init__(

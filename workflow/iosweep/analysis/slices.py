@@ -1,8 +1,7 @@
 """The axes of a sweep: which results share a figure, lines along one axis, scaling with workers, knees of ramps. Pure.
 
 Axes belong to points. A phase that ignores an axis (a read phase ignores fsync) is still drawn at its point's value:
-otherwise two points would be drawn at one place.
-"""
+otherwise two points would be drawn at one place."""
 
 from __future__ import annotations
 
