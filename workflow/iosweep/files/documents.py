@@ -1,4 +1,4 @@
-"""Stored JSON: the one way in which it is written and read back.
+"""Stored JSON: how it is written and read.
 
 A document's first key is the format of the store, its last one the SHA-256 of all bytes before that key, so that a
 single changed bit is noticed:
@@ -66,7 +66,7 @@ Kind = TypeVar("Kind")
 
 #: Largest document. A result of 1,000 nodes has some MiB.
 MOST_BYTES = 64 << 20
-#: The format that is written, and the only one that is read.
+#: The format that is written and read.
 FORMAT = 1
 _FORMAT = re.compile(rb'\{\s*"format": (\d{1,6}),')
 
@@ -177,7 +177,7 @@ def misfit(error: msgspec.ValidationError) -> str:
 
 
 def content(path: str | os.PathLike[str], most: int) -> bytes:
-    """The bytes of a regular file that has at most so many. Raises FileNotFoundError, Damaged."""
+    """The bytes of a regular file of at most `most` bytes. Raises FileNotFoundError, Damaged."""
     try:
         with os.fdopen(os.open(path, _FLAGS), "rb") as file:
             about = os.fstat(file.fileno())

@@ -38,7 +38,7 @@ from iosweep.tools.reading import SEVERITIES, Cell, ProblemSeverity, Reading
 #: Columns that tell points apart, beside the parameters: a mean over two versions would describe neither, and fio's
 #: jobs of other names may differ in what columns do not tell.
 _ALSO = ("tool_version", "segments", "tasks", "other_options")
-#: Columns without which nothing tells that two outputs are of the same thing: each is a point of its own.
+#: Columns without which outputs cannot be told to be of the same point: each output is a separate point.
 _ESSENTIAL = {"data": ("tasks", "transfer_size_bytes"), "metadata": ("tasks",)}
 #: Columns that tell when a row was measured.
 _WHEN = ("started", "began_local", "ended_local")

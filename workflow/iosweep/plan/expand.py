@@ -21,7 +21,7 @@ from iosweep.plan.headline_groups import criteria_problems
 from iosweep.plan.model import Allocation, ConfigurationFile, LimitSettings, Plan, Point, SweepFacts, TargetSettings
 from iosweep.tools import Option, Value, parameters, tools
 
-#: Where a sweep does not say how often it repeats: the most of (min, max) that the limits allow.
+#: (min, max) of sweeps without `repetitions`: the first that the limits allow.
 _REPETITIONS = ((5, 10), (5, 5), (3, 3))
 
 
@@ -177,7 +177,7 @@ def _shown() -> dict[str, Option]:
     return {option.name: option for option in parameters().values() if option.id_form}
 
 
-@lru_cache(4096)  # of many points each value comes again and again
+@lru_cache(4096)  # many points have the same values
 def _part(name: str, value: Value) -> str:
     option = _shown()[name]
     return option.id_form.format(option.text(value))

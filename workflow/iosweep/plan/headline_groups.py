@@ -21,7 +21,7 @@ from iosweep.tools import phases, tools
 LATENCY_PHASES = ("rand_read", "rand_write")
 
 
-#: Value of an option; of columns of the tables too.
+#: Value of an option or of a column of the tables.
 Value = bool | int | float | str
 
 

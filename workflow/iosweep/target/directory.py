@@ -1,4 +1,4 @@
-"""The campaign's directory on the target, `<target>/iosweep-<campaign>/`: its marker, the way into it, its striping.
+"""The campaign's directory on the target, `<target>/iosweep-<campaign>/`: its marker, how it is opened, its striping.
 
 The marker proves that the directory is ours: a UUID that the results know, too. A directory of this name may be
 another one by now: renamed, or covered by a mount. So every operation that reads, writes or deletes below it takes a
@@ -34,7 +34,7 @@ UNFINISHED = f"{MARKER}.tmp"
 _MARKER_BYTES = 1 << 16
 #: Directories below: new files of the current repetition, and data sets. In these we make directories only.
 FRESH, SETS = PARTS = ("fresh", "sets")
-#: A file in FRESH that is written to see whether the target takes data, and removed at once.
+#: A file in FRESH that is written to test whether the target takes data, and removed at once.
 PROBE = ".probe"
 #: The size of a probe: file systems keep the data of smaller files with their metadata (Lustre: up to 1 MiB as a rule).
 _PROBE_BYTES = 1 << 20
@@ -91,7 +91,7 @@ def read_marker(handle: int) -> dict[str, object] | None:
 
 
 def _write_marker(handle: int, content: Mapping[str, object]) -> None:
-    """Whole, or not at all."""
+    """Write the marker atomically."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(UNFINISHED, dir_fd=handle)
     with open(os.open(UNFINISHED, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=handle), "w") as file:
@@ -193,7 +193,7 @@ def _check_owner(directory: str, handle: int) -> None:
         )
 
 
-# The way into it
+# Opening it
 
 
 class Place(NamedTuple):
@@ -305,7 +305,7 @@ def _gone(place: Place) -> str:
     return f"{place.directory} is no longer there; is the target mounted, and one file system on all nodes?"
 
 
-# Whether it can be used
+# Probing it
 
 
 def probe(place: Place, node: str = "", data: bool = True) -> str | None:
@@ -358,7 +358,7 @@ def _probe(handle: int, name: str, content: bytes) -> None:
         os.unlink(name, dir_fd=handle)
 
 
-# Its striping, by the file system's own command
+# Its striping, by a command of the file system
 
 #: The layout if none could be read; a reason may follow.
 NOT_RECORDED = "not recorded"

@@ -41,7 +41,7 @@ from iosweep.units import local_time
 NAME = "lock"
 #: Where campaigns on this machine lock a file system without target.lock.
 MACHINE = "/tmp"  # noqa: S108 - opened without following links, and never made where something else is
-#: Time after which a lock is tried again: who only looks (`holder`) has released it, and its owner has written into it.
+#: Time after which a lock is tried again: `holder` has released it, and its owner has written into it.
 _AGAIN_S = 0.05
 #: Bytes that are read of a lock.
 _MOST_BYTES = 1 << 14
@@ -125,7 +125,7 @@ class Lock:
 
 def take(file: Path, mine: Owner, what: str, shared: bool = False) -> Lock:
     """Lock a file, which is made if need be. `what`: for a sentence, what it protects. `shared`: all users may
-    take it, too, whatever the umask.
+    take it, whatever the umask.
 
     Raises Busy where another process has it, and OSError where `file` cannot be a lock.
     """
@@ -148,7 +148,7 @@ def take(file: Path, mine: Owner, what: str, shared: bool = False) -> Lock:
 
 
 def holder(file: Path) -> Owner | None:
-    """Who holds a lock now; None where nobody is seen. It is taken, shared, for a moment; `take` tries twice."""
+    """The present owner of a lock; None without one. The lock is taken, shared, for a moment; `take` tries twice."""
     try:
         handle = os.open(file, os.O_RDONLY | _FLAGS)
     except OSError:

@@ -34,7 +34,7 @@ _DQBLK = struct.Struct("=8QI4x")
 _KINDS = {"user": (0, "-u"), "group": (1, "-g")}
 #: `lfs quota -q`: used KiB, soft and hard limit, grace; the same of files. `*` is over its quota, `[]` inexact.
 _LFS = re.compile(r"\s\[?(\d+)\]?\*?\s+(\d+)\s+(\d+)\s+\S+\s+\[?(\d+)\]?\*?\s+(\d+)\s+(\d+)\s+\S+\s")
-#: Directories on Lustre without quotas of ours, as far as we know: two processes each time would ask in vain.
+#: Directories on Lustre where our users have no quotas: they are not asked again, which takes two processes.
 _silent: set[str] = set()
 
 #: Used bytes, soft and hard limit; the same of files. A limit of 0 is none.
@@ -60,7 +60,7 @@ class Room(TypedDict):
 
 
 def read_room(directory: str) -> Room:
-    """All that decides whether something may be written, in one question: each costs up to 1 ms of CPU time.
+    """The facts that decide whether something may be written, in one request, which takes up to 1 ms of CPU time.
 
     Raises OSError and Refused where the directory cannot be looked at.
     """

@@ -1,7 +1,7 @@
 """Directories and files below the campaign's directory: making, counting, removing, examining, sampling.
 
-They run inside the agent. Directories are opened one from the other, no symbolic link is followed, no mount point
-crossed. Few names are held, and long operations report their progress (protocol.beat).
+They run inside the agent. Each directory is opened from the one above it; no symbolic link is followed, no mount point
+crossed. Few names are held at a time, and long operations report their progress (protocol.beat).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from iosweep.target.protocol import beat
 A = TypeVar("A")
 B = TypeVar("B")
 
-#: Directories that are looked at side by side: each may take a few round trips to a metadata server.
+#: Directories that are examined in parallel: each may take a few round trips to a metadata server.
 _AT_ONCE = 16
-#: Sentences that are returned; more would not help.
+#: The most sentences that are returned.
 SENTENCES = 5
 #: How a file is opened: a pipe in its place is not waited for.
 _PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def side_by_side(act: Callable[[A], B], things: Sequence[A], pool: ThreadPoolExecutor | None = None) -> list[B]:
-    """Do the same to some things, side by side where there are several."""
+    """Apply a function to some things, in parallel where there are several."""
     if len(things) < 2:
         return [act(thing) for thing in things]
     with contextlib.nullcontext(pool) if pool else ThreadPoolExecutor(_AT_ONCE) as threads:
@@ -104,7 +104,7 @@ def _walk(ours: Opened, below: str, skip: bool = False) -> Iterator[tuple[int, o
                 raise
 
 
-# Removing: trees as deep and as wide as they like, by several threads
+# Removing trees of any depth and width, by several threads
 
 #: Names of a directory that are held at a time, and how many of them a thread removes at once.
 _HELD, _TAKEN = 10_000, 32
@@ -124,7 +124,7 @@ class Removed(TypedDict):
 def remove(place: Place, below: str, seconds: float | None = None, workers: int = 8) -> Removed:
     """Remove a tree below the campaign's directory.
 
-    `workers`: threads that wait for the file system side by side.
+    `workers`: threads that wait for the file system in parallel.
     """
     if {"", ".", ".."} & set(below.split("/")):
         raise Refused(f"`{below}` names nothing below {place.directory}")
@@ -315,9 +315,9 @@ class Look(msgspec.Struct, frozen=True):
     holes: bool = True
 
 
-#: So long after a write a network file system may still show the attributes of before (NFS: acregmax).
+#: Time after a write in which a network file system may still show earlier attributes (NFS: acregmax).
 LATE_NS = 120 * 10**9
-#: By how much its clock may differ from ours.
+#: Largest difference of its clock and ours.
 _CLOCKS_NS = 2 * 10**9
 _NOT_LOOKED = "not looked at"
 
@@ -406,11 +406,11 @@ def truncate_files(place: Place, below: str, names: list[str], size: int) -> Non
                     os.ftruncate(file, size)
 
 
-# What files hold: a few blocks of them, compressed and compared (judged in judge/checks/contents.py)
+# Contents of files: a few blocks, compressed and compared (judged in judge/checks/contents.py)
 
 #: Files, blocks of all of them together, and bytes of a block: 4 ms of CPU in all.
 FILES, BLOCKS, BLOCK_BYTES = 4, 32, 8 << 10
-#: Names of a directory that are read; files are chosen among them.
+#: Names of a directory among which files are chosen.
 _NAMES = 1024
 #: Bytes of a page (unit of deduplication), of a piece that similar blocks share, and of a sector (smallest write).
 _PAGE, _PIECE, _SECTOR = 4096, 64, 512
@@ -460,7 +460,7 @@ def sample_blocks(place: Place, groups: list[list[str]], transfer: int, from_beg
 
 
 def spread(things: Sequence[str], most: int) -> list[str]:
-    """At most so many of some things, evenly over all of them. Pure."""
+    """At most `most` of some things, evenly spread over all. Pure."""
     count = min(most, len(things))
     return [things[k * len(things) // count] for k in range(count)]
 

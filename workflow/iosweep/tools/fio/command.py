@@ -183,7 +183,7 @@ def _set(role: Literal["read", "write"], size: int, count: int, threads: int) ->
     )
 
 
-@cache  # points ask for the same sets again and again
+@cache  # many points have the same sets
 def _names(threads: int, count: int) -> tuple[str, ...]:
     return tuple(f"{job}.{file}" for job in range(threads) for file in range(count))
 

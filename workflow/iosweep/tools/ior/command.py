@@ -157,7 +157,7 @@ def _set(role: Literal["read", "write"], size: int, tasks: int, placed: str, sep
     )
 
 
-@cache  # points ask for the same sets again and again
+@cache  # many points have the same sets
 def _names(tasks: int) -> tuple[str, ...]:
     return tuple(f"{NAME}.{rank:08}" for rank in range(tasks))
 
