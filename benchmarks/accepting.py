@@ -27,7 +27,7 @@ import coverage
 from iosweep.analysis import acceptance
 from iosweep.analysis.acceptance import Decision
 from iosweep.analysis.summary import summarize
-from iosweep.config import selectors
+from iosweep.config import criteria
 from iosweep.config.criteria import Criterion, Threshold
 from iosweep.tables.columns import result_columns
 from iosweep.tables.reader import Campaign, CampaignForm, Row, Target, read_row
@@ -126,7 +126,7 @@ def first(rows: Sequence[Row], repetitions: int) -> list[Row]:
 
 
 def decide(rows: Sequence[Row], form: Form, thresholds: Sequence[float]) -> list[Decision]:
-    selector, unit = selectors.parse(form.figure), "x" if form.scaling else "IOPS"
+    selector, unit = criteria.parse_selector(form.figure), "x" if form.scaling else "IOPS"
     true = 1.0 if form.scaling else TRUE
     wanted = [
         Criterion(name="c", selector=selector, threshold=Threshold(comparison=">=", amount=share * true, unit=unit))

@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 from iosweep.analysis import acceptance
 from iosweep.analysis.acceptance import Decision, Outcome, Reason
 from iosweep.analysis.summary import summarize
-from iosweep.config import selectors
+from iosweep.config import criteria
 from iosweep.config.criteria import Criterion, Threshold
 from iosweep.tables.reader import PRECISE, Row, mark_imprecise
 from results_factory import check, loaded, row, sweep_facts
@@ -31,7 +31,7 @@ def rows(mean: float, point: str = "p", spread: Any = FIVE, first: int = 1, **mo
 
 def criterion(name: str, comparison: Any, amount: float, unit: str, of: str | None = None) -> Criterion:
     threshold = Threshold(comparison=comparison, amount=amount, unit=unit, of=of)
-    return Criterion(name=name, selector=selectors.parse(name), threshold=threshold)
+    return Criterion(name=name, selector=criteria.parse_selector(name), threshold=threshold)
 
 
 def decide(found: list[Row], *wanted: Any, checks: Any = (), **about: Any) -> Decision:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from iosweep.config.selectors import Scaling, Selector, SelectorError, Subject, Where, lacks, matches, parse
+from iosweep.config.criteria import Scaling, Selector, SelectorError, Subject, Where, lacks, matches, parse_selector
 
 RAND = Subject("fio", "rand_read", ("small",), {"nodes": 1, "queue_depth": 1, "transfer_size": 4096, "o_direct": True})
 DEEP = RAND._replace(values={**RAND.values, "queue_depth": 32})
@@ -30,7 +30,7 @@ def test_figures_have_names() -> None:
         "rand_read  p99": ("rand_read", "p99"),
     }
     for text, means in named.items():
-        found = parse(text)
+        found = parse_selector(text)
         assert ((found.phase, found.metric), found.where, found.scaling) == (means, (), None), text
 
 
@@ -47,10 +47,10 @@ def test_points_are_named_by_axes_and_read_back() -> None:
         "seq_read scaling transfer_size 4k -> 1m": (),
     }
     for text, where in named.items():
-        found = parse(text)
+        found = parse_selector(text)
         assert (found.where, found.text) == (where, text)
         assert msgspec.json.decode(msgspec.json.encode(found), type=Selector) == found
-    found = parse("create scaling nodes 1 -> 8")
+    found = parse_selector("create scaling nodes 1 -> 8")
     assert found.scaling == Scaling("nodes", 1, 8)
     assert [side.where for side in found.sides()] == [(Where("nodes", 1),), (Where("nodes", 8),)]
 
@@ -69,15 +69,15 @@ NOT_MEASURED = [
 
 
 def test_a_selector_means_the_points_that_have_its_values() -> None:
-    assert [matches(parse("rand_read p99"), one) for one in ALL] == [True, True, False, False, False, False]
-    assert [one for one in ALL if matches(parse("rand_read at queue_depth 32"), one)] == [DEEP]
-    assert [one for one in ALL if matches(parse("seq_read at sweep weka.read, tool ior"), one)] == [SEQ]
-    assert not matches(parse("rand_read at o_direct false"), RAND)
+    assert [matches(parse_selector("rand_read p99"), one) for one in ALL] == [True, True, False, False, False, False]
+    assert [one for one in ALL if matches(parse_selector("rand_read at queue_depth 32"), one)] == [DEEP]
+    assert [one for one in ALL if matches(parse_selector("seq_read at sweep weka.read, tool ior"), one)] == [SEQ]
+    assert not matches(parse_selector("rand_read at o_direct false"), RAND)
 
 
 def test_what_nothing_measures_is_told_from_what_is() -> None:
     """Errors in texts: test_sweep_file.py."""
-    assert [text for text in MEASURED if lacks(parse(text), ALL)] == []
-    assert [text for text in NOT_MEASURED if not lacks(parse(text), ALL)] == []
+    assert [text for text in MEASURED if lacks(parse_selector(text), ALL)] == []
+    assert [text for text in NOT_MEASURED if not lacks(parse_selector(text), ALL)] == []
     with pytest.raises(SelectorError):
-        parse("x")
+        parse_selector("x")

@@ -16,8 +16,7 @@ from iosweep.analysis import findings, formats, headline
 from iosweep.analysis.headline import Best
 from iosweep.analysis.summary import PointSummary, is_percentile, merge_point_parameters, outcome
 from iosweep.config import criteria
-from iosweep.config.criteria import DECIMAL, Criterion, Published
-from iosweep.config.selectors import Selector, Subject, matches
+from iosweep.config.criteria import DECIMAL, Criterion, Published, Selector, Subject, matches
 from iosweep.judge import statistics
 from iosweep.judge.agreement import COUNTED
 from iosweep.judge.findings import REASONS

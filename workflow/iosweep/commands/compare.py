@@ -13,13 +13,13 @@ from iosweep.analysis.comparison import AT_LEAST, Comparison, Difference, Side, 
 from iosweep.analysis.summary import FIGURES, PointSummary, summarize
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, write_output
-from iosweep.config import selectors
+from iosweep.config import criteria
 from iosweep.errors import CommandError
 from iosweep.text import human_count
 
 NOT_COMPARABLE = 2
 #: Name of a figure in criteria, or of a column -> column.
-_COLUMNS = {name: metric.column for name, metric in selectors.METRICS.items()} | {name: name for name in FIGURES}
+_COLUMNS = {name: metric.column for name, metric in criteria.METRICS.items()} | {name: name for name in FIGURES}
 #: Without `--all`: rows of the table of changes, and undecided results.
 _MOST_CHANGES, _MOST_UNDECIDED = 12, 5
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import structs
 
 from iosweep.config import criteria
-from iosweep.config.criteria import Criterion
-from iosweep.config.selectors import Selector, Subject, Where, lacks, matches
+from iosweep.config.criteria import Criterion, Selector, Subject, Where, lacks, matches
 from iosweep.config.sweeps import Config
 from iosweep.errors import Problem
 from iosweep.node import fs_types
