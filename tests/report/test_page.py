@@ -16,7 +16,7 @@ import results_factory as factory
 from iosweep.analysis.comparison import Side, Versus, versus
 from iosweep.analysis.summary import summarize
 from iosweep.files.documents import Damaged
-from iosweep.report import comparisons, html, page
+from iosweep.report import comparisons, page
 from iosweep.tables.reader import load
 from report_nodes import node
 from results_factory import DATA_PHASES, METADATA_PHASES, K, M, sweep
@@ -40,7 +40,7 @@ def text_of(document: str) -> str:
 def no_library() -> Iterator[None]:
     """Bundling the library that draws in a browser takes seconds; test_report_browser.py has it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(html, "library", lambda: "")
+        patch.setattr(page, "library", lambda: "")
         yield
 
 

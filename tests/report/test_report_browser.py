@@ -11,7 +11,7 @@ import pytest
 import results_factory as factory
 from iosweep.analysis.comparison import Side, versus
 from iosweep.analysis.summary import summarize
-from iosweep.report import comparisons, html, results_table
+from iosweep.report import comparisons, results_table
 from iosweep.report import page as report
 from iosweep.tables.reader import load
 from results_factory import DATA_PHASES, METADATA_PHASES, K, M, sweep
@@ -111,7 +111,7 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = page.read_text(encoding="utf-8")
     carried = json.loads(page_data(text))
     carried["table"]["details"][0]["command"] = FORMULA  # the first word of a command is the path of a tool
-    changed = re.sub(html.data({}).partition(">")[0] + ".*?</script>", html.data(carried), text)
+    changed = re.sub(page.data({}).partition(">")[0] + ".*?</script>", page.data(carried), text)
     page.write_text(changed, encoding="utf-8")
     return page
 

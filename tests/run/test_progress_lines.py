@@ -6,7 +6,7 @@ from pathlib import Path
 from syrupy.assertion import SnapshotAssertion
 
 from campaign import make
-from iosweep.run.progress import Lines
+from iosweep.run.work import Lines
 from iosweep.store.record import Record
 from records import record
 

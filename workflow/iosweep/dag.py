@@ -14,6 +14,7 @@ Slurm, nor Spack, nor a tool. Snakemake's documented interface does not tell a S
 from __future__ import annotations
 
 import contextlib
+import gc
 import getpass
 import logging
 import os
@@ -25,7 +26,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from iosweep import collector
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
 from iosweep.errors import Busy, ConfigError, ExitCode, Problem, Refused, TargetError, TargetHangs, Unusable
@@ -244,7 +244,12 @@ def read(workflow: Any) -> Dag:
     if site.problems:
         raise ConfigError(list(_profile_of(site.problems)))
     file = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
-    return load(file, Path("results"), site, given.pop("only", None), given)
+    gc.disable()  # it takes a third of the time of a large plan, and finds no cycle among millions of small values
+    try:
+        return load(file, Path("results"), site, given.pop("only", None), given)
+    finally:
+        gc.freeze()  # the plan stays
+        gc.enable()
 
 
 def _profile_of(problems: Sequence[Problem]) -> Sequence[Problem]:
@@ -259,7 +264,6 @@ def _profile_of(problems: Sequence[Problem]) -> Sequence[Problem]:
     return problems
 
 
-@collector.paused(stays=True)
 def load(
     file: Path,
     results: Path,

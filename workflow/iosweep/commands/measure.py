@@ -16,8 +16,7 @@ from iosweep.node.process import Stopped
 from iosweep.plan.launchers import launchers
 from iosweep.plan.model import read_plan
 from iosweep.run import allocation
-from iosweep.run.progress import DetachedStream, Lines
-from iosweep.run.work import Request
+from iosweep.run.work import DetachedStream, Lines, Request
 from iosweep.store.record import Refusal
 from iosweep.store.store import Store
 from iosweep.text import printable

@@ -13,7 +13,6 @@ import msgspec
 from rich.markup import escape
 from rich.table import Table
 
-from iosweep import collector
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, facts, prose, table
 from iosweep.config import sweep_file
@@ -76,7 +75,6 @@ def _where(profiled: Path | None) -> Where:
     return Where(launchers("slurm" if site.slurm else None)[site.launcher], site, profiled is not None)
 
 
-@collector.paused()
 def run(arguments: Namespace) -> int:
     config = sweep_file.read(arguments.config, campaigns.overrides(arguments))
     made = make_plan(config)

@@ -1,4 +1,4 @@
-"""The pages of `compare` and `history`, in the style of the report (html.py)."""
+"""The pages of `compare` and `history`, in the style of the report (page.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iosweep.analysis import comparison, formats
 from iosweep.analysis import history as words
 from iosweep.analysis.comparison import Comparison, Difference, Verdict, Versus
 from iosweep.analysis.history import History, Line, Reading
-from iosweep.report import html
+from iosweep.report import page
 
 # two campaigns
 
@@ -23,7 +23,7 @@ _CLASSES: dict[Verdict, str] = {"worse": "invalid", "better": "valid", "same": "
 
 def compare_page(found: Sequence[Versus]) -> str:
     """One or more comparisons as HTML."""
-    return html.page("comparison", parts=[_part(one) for one in found], half=_HALF)
+    return page.page("comparison", parts=[_part(one) for one in found], half=_HALF)
 
 
 def _part(versus: Versus) -> dict[str, object]:
@@ -91,7 +91,7 @@ _BOTTOM = _HEIGHT - 24.0
 
 def history_page(found: History) -> str:
     """A history as HTML."""
-    return html.page(
+    return page.page(
         "history",
         history=found,
         sentence=words.sentence(found),

@@ -1,25 +1,119 @@
 """The report as a single HTML file that opens from a disk without a network and sends nothing.
 
 Nothing in a campaign is trusted. Jinja2 escapes text; data is in a block of base64, which the script unpacks and sets
-as text. The policy of the page allows no requests, and only the scripts and the style of this package.
-"""
+as text. The policy of the page allows no requests, and only the scripts and the style of this package."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import hashlib
+import re
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 
-from markupsafe import Markup
+import msgspec
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
-from iosweep import collector
 from iosweep.analysis import acceptance, findings, formats
 from iosweep.analysis.acceptance import PublishedShares
 from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.files import safe_paths
-from iosweep.report import answer, drawing, html, results_table, system, tables
+from iosweep.report import answer, drawing, results_table, system, tables
 from iosweep.report.figures import Figure, figures
 from iosweep.tables import reader
 from iosweep.tables.reader import Campaign, load, load_latencies, load_series
+from iosweep.text import human_count
+
+_HERE = Path(__file__).parent
+
+
+@cache  # keeps compiled templates
+def environment() -> Environment:
+    """The templates of this folder. All text is escaped; a name without a value is an error."""
+    made = Environment(
+        loader=FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "count": human_count,
+        "size": formats.size,
+        "time": _time,
+        "thousands": "{:,}".format,
+        "unbroken": _unbroken,
+        "coded": _coded,
+    }
+    return made
+
+
+def page(name: str, **values: object) -> str:
+    """A page without scripts: `<name>.html` with the style of the report and of `<name>.css`."""
+    style = read("page.css") + read(f"{name}.css")
+    shell = {"policy": policy(style), "style": Markup(style), "data": "", "scripts": []}  # noqa: S704  our own files
+    return environment().get_template(f"{name}.html").render(**shell, **values)
+
+
+def data(content: Mapping[str, object]) -> str:
+    """A script element with compressed data, which browsers do not run; page.js unpacks it.
+
+    Base64 needs no escaping in HTML, and cannot end the element.
+    """
+    packed = base64.b64encode(zlib.compress(msgspec.json.encode(content), 9)).decode()
+    return f'<script type="application/octet-stream" id="report-data">{packed}</script>'
+
+
+def policy(style: str, scripts: Iterable[str] = ()) -> str:
+    """Content security policy: no requests, and only these scripts and this style.
+
+    Vega evaluates its expressions with an interpreter (charts.js), so that 'unsafe-eval' is not needed.
+    """
+    hashes = " ".join(_hash(script) for script in scripts) or "'none'"
+    return f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
+
+
+@cache
+def library() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, which takes a second to make."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def read(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def read_all(names: Iterable[str]) -> str:
+    """Join scripts into a module, whose first statement waits for the data."""
+    return "\n".join(map(read, names))
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M %Z}"
+
+
+def _coded(text: str) -> Markup:
+    """Show text between backticks as code."""
+    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  escaped
+
+
+def _unbroken(text: str) -> str:
+    """Keep `n = 3` and `2.1 %` on one line of a narrow card."""
+    return re.sub(r" (?=[=%])|(?<=[=±]) ", "\N{NO-BREAK SPACE}", text)
+
+
+# The page
+
 
 #: In the order in which they run: each uses earlier ones.
 _SCRIPTS = ("page.js", "behind_rows.js", "results_table.js", "switches.js", "charts.js")
@@ -39,24 +133,20 @@ def render(results: Path) -> str:
 
     Raises FileNotFoundError without tables in `results`.
     """
-    with collector.paused():
-        return _page(results, load(results))
-
-
-def _page(results: Path, campaign: Campaign) -> str:
+    campaign = load(results)
     summary = results_table.sort_results(summarize(campaign.rows), campaign.about.sweeps)
     drawings = figures(campaign, summary)
     shares = acceptance.published_shares(summary, campaign.about.sweeps)
-    style = html.read("page.css")
-    scripts = [html.library(), html.read_all(_SCRIPTS)]
+    style = read("page.css")
+    scripts = [library(), read_all(_SCRIPTS)]
     return (
-        html.environment()
+        environment()
         .get_template("page.html")
         .render(
-            policy=html.policy(style, scripts),
+            policy=policy(style, scripts),
             style=Markup(style),  # noqa: S704  our own file
             scripts=[Markup(script) for script in scripts],  # noqa: S704  our own files and the library's
-            data=Markup(html.data(_data(results, campaign, summary, drawings, shares))),  # noqa: S704  base64
+            data=Markup(data(_data(results, campaign, summary, drawings, shares))),  # noqa: S704  base64
             formats=formats,
             symbols=findings.VERDICT_SYMBOLS,
             outcomes=acceptance.SYMBOLS,

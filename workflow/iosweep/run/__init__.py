@@ -2,7 +2,7 @@
 
 | module | what it does |
 |---|---|
-| work.py | Request (what to measure), Setup (what is open meanwhile), Work (repetitions that are left) |
+| work.py | Request (what to measure), Setup (what is open), Work (repetitions that are left), lines of progress |
 | allocation.py | measures an allocation: store, agents, lock; the order of repetitions; tidies up; what ends it |
 | nodes.py | the programs that measure; facts of the nodes, whether they fit together, their CPUs |
 | target_check.py | the target: before planning and before preparing |
@@ -12,5 +12,4 @@
 | datasets.py | data sets: prepared once, looked at after every use; the files of a step after it |
 | launch.py | starts a tool: through the launcher, on every node, or by its own client and servers |
 | agents.py | the agents of a job's nodes: the process on a node, and the runner's side |
-| progress.py | progress on the screen and in the log |
 """

@@ -6,14 +6,16 @@ nodes. All agents start a command within a fraction of a millisecond.
 
 The agent of target/agent.py, on the first node, touches the target and starts launchers. These agents report the facts
 of their nodes, start tools that know nothing of other nodes (fio), and count the ranks that a launcher started. The
-process on a node comes first here, the runner's side (`RemoteAgents`) after it.
-"""
+process on a node comes first here, the runner's side (`RemoteAgents`) after it."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import errno
+import json
 import os
+import re
 import select
 import signal
 import socket
@@ -28,7 +30,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
-from typing import NoReturn, Self, TypeVar
+from typing import NamedTuple, NoReturn, Self, TypeVar
 
 import msgspec
 import psutil
@@ -46,9 +48,84 @@ from iosweep.node.monitor import Watch, Watched
 from iosweep.node.process import MOST_BYTES
 from iosweep.node.ranks import Wanted
 from iosweep.programs.programs import absent, hash_of
-from iosweep.slurm import messages, query
+from iosweep.slurm import query
 from iosweep.target import directory, identify, lock, protocol
 from iosweep.target.protocol import Answer
+
+# Messages over the input and output of srun
+
+
+#: Bytes of a line that is sent as it is.
+_SHORT = 900
+
+
+def encode_request(request: object) -> bytes:
+    """A request as a line."""
+    text = json.dumps(request).encode()
+    return (text if len(text) <= _SHORT else packed(text, 6).encode()) + b"\n"
+
+
+def decode_request(line: bytes) -> object:
+    """The request of a line. Raises ValueError and zlib.error."""
+    return json.loads(line if line.startswith(b"{") else unpacked(line))
+
+
+#: Characters of a piece.
+_PIECE = 700
+_LINE = re.compile(rb"(\d+) (\S+) (\d+)/(\d+) (\S*)")
+
+
+class Message(NamedTuple):
+    number: int
+    who: str
+    value: object
+
+
+class Messages:
+    """Joins lines to messages, in any order of lines."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[tuple[bytes, bytes], dict[int, bytes]] = {}
+
+    def add(self, line: bytes) -> Message | None:
+        """The message that this line completes; None if it is not complete, or damaged."""
+        if not (match := _LINE.fullmatch(line.strip())):
+            return None
+        number, who, index, count, piece = match.groups()
+        pieces = self._pieces.setdefault((number, who), {})
+        pieces[int(index)] = piece
+        if len(pieces) < int(count):
+            return None
+        del self._pieces[number, who]
+        try:
+            value = json.loads(unpacked(b"".join(piece for _, piece in sorted(pieces.items()))))
+        except (ValueError, zlib.error):
+            return None
+        return Message(int(number), who.decode("utf-8", "replace"), value)
+
+
+def send(number: int, who: str, value: object, to: int = 1) -> None:
+    """Write a message to a file descriptor."""
+    text = packed(json.dumps(value).encode())
+    pieces = [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
+    # from a new line: a site's words may stand before it without an end
+    lines = "\n" + "".join(f"{number} {who} {i}/{len(pieces)} {piece}\n" for i, piece in enumerate(pieces))
+    data = memoryview(lines.encode())
+    while data:
+        data = data[os.write(to, data) :]
+
+
+def packed(data: bytes, level: int = 1) -> str:
+    return base64.b64encode(zlib.compress(data, level)).decode()
+
+
+def unpacked(text: str | bytes) -> bytes:
+    """Raises ValueError and zlib.error."""
+    return zlib.decompress(base64.b64decode(text))
+
+
+# Agents
+
 
 #: Time limit for a tool's server to listen.
 _SERVER_S = 10.0
@@ -273,14 +350,14 @@ def main() -> None:
     while part := os.read(0, 1 << 16):
         *lines, received = (received + part).split(b"\n")
         for line in lines:
-            request = msgspec.convert(messages.request(line), Request)
+            request = msgspec.convert(decode_request(line), Request)
             if request.each is None or name in request.each:
                 arguments = request.arguments if request.each is None else request.each[name]
                 try:
                     answer = protocol.answer(OPERATIONS[request.operation], arguments)
                 except process.Abandoned:
                     _leave()
-                messages.send(request.number, name, to_builtins(answer))
+                send(request.number, name, to_builtins(answer))
     _leave()
 
 
@@ -351,7 +428,7 @@ class RemoteAgents:
         self.hosts = tuple(hosts)
         self._job, self._deadline_s = job, deadline_s
         self._number = 0
-        self._read, self._messages = b"", messages.Messages()
+        self._read, self._messages = b"", Messages()
         self._at: dict[str, float] = {}  # host -> when its last answer arrived, by our clock
         self.step = ""
 
@@ -427,7 +504,7 @@ class RemoteAgents:
         limit_s = self._deadline_s if deadline_s is None else deadline_s
         request = Request(self._number, operation.__name__, to_builtins(list(arguments)), own)
         end = time.monotonic() + limit_s
-        self._send(messages.line(to_builtins(request)), end)
+        self._send(encode_request(to_builtins(request)), end)
         answers = self._answers(set(wanted), end)
         silent = f"no answer for {limit_s:g} s in {operation.__name__}"
         late = TargetHangs(f"the target, or the agent there, does not answer: {silent}")
@@ -492,7 +569,7 @@ class RemoteAgents:
                     self._at[message.who] = now
         return whole
 
-    def _arrived(self, end: float) -> list[messages.Message] | None:
+    def _arrived(self, end: float) -> list[Message] | None:
         """Messages that arrive next; None where nothing arrives before `end` (monotonic)."""
         assert self._srun.stdout
         rest = max(0.0, end - time.monotonic())

@@ -3,12 +3,15 @@ repetitions that are left, and results of another tool or target, which are meas
 
 from __future__ import annotations
 
+import contextlib
+import re
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TextIO
 
 from iosweep.judge import remaining
 from iosweep.plan.forecast import Cost, repetition_cost
@@ -21,7 +24,9 @@ from iosweep.slurm import query
 from iosweep.store.record import Missing, Record, Repetition
 from iosweep.store.store import Store
 from iosweep.target.agent import Agent
-from iosweep.text import human_count
+from iosweep.text import human_count, printable
+from iosweep.tools import tools
+from iosweep.units import human_duration, human_rate, local_time
 
 
 class Reporter(Protocol):
@@ -179,3 +184,94 @@ def _counted(results: Counter[str]) -> str:
 def _place(directory: str, facts: Mapping[str, object]) -> str:
     """A target's directory, and the file system that it is on."""
     return f"{directory} on {facts.get('source')} ({facts.get('fstype')})"
+
+
+# Lines of progress
+
+
+class DetachedStream:
+    """A stream whose reader may end (a pager, a terminal) without an error; the log has everything."""
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class Lines:
+    """A Reporter that prints to the screen and to a log, with the ids of points (on the screen without their hash). The
+    remaining time is the forecast, corrected by the pace so far.
+    """
+
+    def __init__(self, screen: TextIO | DetachedStream, log: TextIO):
+        self._screen, self._log = screen, log
+        self._explained: set[str] = set()
+        self._total = self._count = 0
+        self._left_s = self._done_s = 0.0
+        self._started = time.monotonic()
+
+    def begin(self, allocation: Allocation, repetitions: int, cost_s: float) -> None:
+        self._total, self._left_s, self._started = repetitions, cost_s, time.monotonic()
+        # The log may end with the reason of an earlier run, which no longer holds.
+        self._note(f"{_now()} begins: {human_count(repetitions, 'repetition')} left")
+
+    def say(self, text: str) -> None:
+        self._show(printable(text))
+        self._note(printable(text))
+
+    def more(self, repetitions: int, cost_s: float) -> None:
+        if repetitions:
+            self._total += repetitions
+            self._left_s = max(0.0, self._left_s + cost_s)
+
+    def finished(self, record: Record, cost_s: float) -> None:
+        self._count += 1
+        self._done_s += cost_s
+        self._left_s = max(0.0, self._left_s - cost_s)
+        togo_s = self._left_s * (time.monotonic() - self._started) / self._done_s if self._done_s else 0
+        togo = f"{human_duration(togo_s)} to go" if self._count < self._total else ""
+        phases = tools()[record.point.partition(".")[0]].phases
+        figures = [_figure(r.phase, r.headline, r.verdict, phases[r.phase].metric) for r in record.rows]
+        done = f"{self._count:>4}/{self._total}"
+        which = f"r{record.repetition}{' again' if record.retried else ''}"
+        short = record.point.rpartition(".")[0]
+        self._show("  ".join([f"{done} {short} {which}", *figures, *([togo] if togo else [])]))
+        self._note("  ".join([f"{_now()} {done} {record.point} {which}", *figures]))
+        for row in record.rows:
+            for reason in row.reasons:
+                self._explain(row.verdict, reason)
+
+    def _explain(self, verdict: str, reason: str) -> None:
+        """Print each reason once, whatever numbers are in it."""
+        kind = re.sub(r"\d+", "", reason)
+        if kind not in self._explained:
+            self._explained.add(kind)
+            line = printable(f"          {verdict}: {reason}")
+            self._show(line)
+            self._note(line)
+
+    def _show(self, line: str) -> None:
+        print(line, file=self._screen, flush=True)
+
+    def _note(self, line: str) -> None:
+        print(line, file=self._log, flush=True)
+
+
+def _now() -> str:
+    return f"{local_time():%F %T%z}"
+
+
+def _figure(phase: str, value: float | None, verdict: str, metric: str) -> str:
+    """The figure of a phase, with its verdict if that is not `valid`."""
+    text = "-" if value is None else human_rate(value, metric == "bandwidth_bytes_per_s")
+    return f"{phase} {text}" + (f" {verdict}" if verdict != "valid" else "")

@@ -28,7 +28,6 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 import iosweep
-from iosweep import collector
 from iosweep.judge import verdict
 from iosweep.judge.agreement import Headline, agreements, verdict_columns
 from iosweep.judge.agreement import headlines as headlines_of
@@ -65,7 +64,7 @@ def make_tables(plan: Plan, results: Path, judge_again: bool = False) -> None:
     nodes = store.documents(NodeFacts)
     judge = Judge(plan, results, {key: facts.memory_bytes for key, facts in nodes.items()}, judge_again)
     origins = Origins()
-    with collector.paused(), CampaignTables(results) as tables:
+    with CampaignTables(results) as tables:
         ResultRows(plan, store, judge, tables, origins).write()
         for name, facts in nodes.items():
             tables.add_node(name, facts.row() | {"used_cpus": origins.used_cpus(name)})

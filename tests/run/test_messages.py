@@ -4,22 +4,22 @@ import json
 import os
 import random
 
-from iosweep.slurm import messages
+from iosweep.run import agents
 
 
 def test_a_request_to_many_nodes_is_short_and_whole() -> None:
     each = {
         f"n{k}": [["fio", f"--directory=/mnt/x/n{k}", f"--randseed={k * 7919 % 10007}"], k, 1.0] for k in range(999)
     }
-    line = messages.line({"each": each})
+    line = agents.encode_request({"each": each})
     assert len(line) < len(json.dumps(each)) / 3
-    assert messages.request(line) == {"each": each}
-    assert messages.request(messages.line({"a": 1})) == {"a": 1}
+    assert agents.decode_request(line) == {"each": each}
+    assert agents.decode_request(agents.encode_request({"a": 1})) == {"a": 1}
 
 
 def lines(number: int, who: str, value: object) -> list[bytes]:
     read, write = os.pipe()
-    messages.send(number, who, value, write)
+    agents.send(number, who, value, write)
     os.close(write)
     with os.fdopen(read, "rb") as file:
         return file.read().split(b"\n")
@@ -32,7 +32,7 @@ def test_answers_of_two_nodes_are_put_together_in_any_order_between_other_lines(
     mixed += [b"srun: words", b"1 2", b"7 n1", b"1 n3 0/1 !damaged", b"\xff"]
     chance.shuffle(mixed)
     assert max(map(len, mixed)) < 1000  # srun cuts longer ones
-    received = messages.Messages()
+    received = agents.Messages()
     found = [message for line in mixed if (message := received.add(line))]
     assert {message.who: message.value for message in found} == values
     assert {message.number for message in found} == {7}
