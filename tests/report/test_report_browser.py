@@ -111,7 +111,7 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = page.read_text(encoding="utf-8")
     carried = json.loads(page_data(text))
     carried["table"]["details"][0]["command"] = FORMULA  # the first word of a command is the path of a tool
-    changed = re.sub(page.data({}).partition(">")[0] + ".*?</script>", page.data(carried), text)
+    changed = re.sub(report.data({}).partition(">")[0] + ".*?</script>", report.data(carried), text)
     page.write_text(changed, encoding="utf-8")
     return page
 
