@@ -21,8 +21,8 @@ from syrupy.assertion import SnapshotAssertion
 from campaign import document, make, problems
 from iosweep.tables.columns import result_columns
 from iosweep.tools import Parsed, Step, tools
-from iosweep.tools.mdtest.command import ROWS as PHASES
 from iosweep.tools.mdtest.output import ALONE, read
+from iosweep.tools.mdtest.output import ROWS as PHASES
 from iosweep.tools.reading import Reading
 from readings import judged, measured, said, texts
 

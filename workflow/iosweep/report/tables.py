@@ -21,7 +21,8 @@ from iosweep.plan.model import SweepFacts
 from iosweep.programs.programs import BuildDocument, BuiltProgram
 from iosweep.tables.reader import PRECISE, Campaign, CheckRow, Row, Value
 from iosweep.tools.axes import NODES
-from iosweep.tools.mdtest.command import OPTIONS, ROWS
+from iosweep.tools.mdtest.command import OPTIONS
+from iosweep.tools.mdtest.output import ROWS
 
 
 @dataclass(frozen=True)
@@ -77,15 +78,14 @@ def _metadata(
     condition: str, results: Sequence[PointSummary], across: str, fixed: Mapping[str, Value | None]
 ) -> Table | None:
     by_place = {(result.phase, result.parameters[across]): result for result in reversed(results)}
-    shown = [
-        v for v in distinct_or_unknown(results, across) if any(r.headline for (_, at), r in by_place.items() if at == v)
-    ]
+    measured = {value for (_, value), result in by_place.items() if result.headline}
+    shown = [value for value in distinct_or_unknown(results, across) if value in measured]
     if not shown:
         return None  # the first screen says why there are no figures
-    rows = []
-    for phase in sorted({result.phase for result in results}, key=phase_order):
-        cells = [_cell(by_place.get((phase, value))) for value in shown]
-        rows.append(TableRow(ROWS.get(phase, formats.phase(phase)), tuple(cells)))
+    rows = [
+        TableRow(ROWS.get(phase, formats.phase(phase)), tuple(_cell(by_place.get((phase, value))) for value in shown))
+        for phase in sorted({result.phase for result in results}, key=phase_order)
+    ]
     place = {name: distinct_or_unknown(results, name) for name in _AXES if name != across and name not in fixed}
     same = [
         formats.named(name, values[0]) for name, values in place.items() if len(values) == 1 and values[0] is not None

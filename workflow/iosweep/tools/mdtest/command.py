@@ -77,18 +77,6 @@ PHASES: dict[str, Phase] = {
     )
 }
 
-#: Phase -> the row of mdtest's table.
-ROWS = {
-    "dir_create": "Directory creation",
-    "dir_stat": "Directory stat",
-    "dir_rename": "Directory rename",
-    "dir_delete": "Directory removal",
-    "create": "File creation",
-    "stat": "File stat",
-    "read": "File read",
-    "delete": "File removal",
-}
-
 #: Operation -> mdtest's flag for this operation alone. There is none for renaming.
 FLAGS = {"create": "-C", "stat": "-T", "read": "-E", "delete": "-r"}
 

@@ -29,7 +29,7 @@ from iosweep.details import NodeRate
 from iosweep.tools import Echo, Evidence, Parsed, Phase, Step, Streams, contradictions, logs
 from iosweep.tools.logs import NOT_REMOVED, Messages, quote
 from iosweep.tools.mdtest import command
-from iosweep.tools.mdtest.command import RANKS, ROWS
+from iosweep.tools.mdtest.command import RANKS
 from iosweep.tools.reading import Cell, ProblemSeverity, Reading, ReadingProblem, local_date, too_short
 
 #: MPI's clock counts in far less; of barriers, a phase of a millisecond is mostly made.
@@ -45,6 +45,17 @@ _SCATTER = 0.5
 _SLACK = 0.01
 #: Phase -> how many shifts of ranks lie between it and the creation (mdtest.c: names come from the rank).
 _SHIFTS = {"dir_stat": 1, "stat": 1, "read": 2}
+#: Phase -> the row of mdtest's table.
+ROWS = {
+    "dir_create": "Directory creation",
+    "dir_stat": "Directory stat",
+    "dir_rename": "Directory rename",
+    "dir_delete": "Directory removal",
+    "create": "File creation",
+    "stat": "File stat",
+    "read": "File read",
+    "delete": "File removal",
+}
 _PHASES = {row: phase for phase, row in ROWS.items()}
 #: How mdtest prints a date.
 _DATE = "%m/%d/%Y %H:%M:%S"
