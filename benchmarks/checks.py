@@ -1,4 +1,4 @@
-"""What each validity check adds to `iosweep tables`: its CPU time per row, over rows as merge judges them."""
+"""What each validity check adds to `iosweep tables`: its CPU time per row, over rows as the runner judges them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from measure import Row, Size
 
 #: Rows that are judged, and how often each check judges them all.
 _ROWS, _ROUNDS = 500, 5
-#: What all checks may take of a row, in s: half of the time that the budget of merge leaves for one.
+#: What all checks may take of a row, in s: half of the time that the budget of the tables leaves for one.
 MOST_S = 150e-6
 
 
@@ -37,7 +37,7 @@ def run(_: Size, work: Path) -> Iterator[Row]:
 
 
 def _judged(made: Plan, results: Path) -> list[Observation]:
-    """What the checks look at, of each row that merge makes."""
+    """What the checks look at, of each row."""
     rows: list[Observation] = []
     judge_phase = verdict.judge_phase
 

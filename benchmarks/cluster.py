@@ -220,7 +220,7 @@ def _whole(size: Size, work: Path, up: slurm.Cluster) -> Iterator[Row]:
     }
     for what, beside in others.items():
         yield Row(
-            "slurm", "whole time with merge and report", f"{points} points, 1×", seconds(ours_s),
+            "slurm", "whole time with tables and report", f"{points} points, 1×", seconds(ours_s),
             f"{what} {seconds(beside)}", f"{ours_s / beside:.2f}",
         )  # fmt: skip
 

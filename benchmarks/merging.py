@@ -41,10 +41,10 @@ def _merge(points: int, repetitions: int, rounds: int, work: Path) -> Iterator[R
     more = "" if usual else ", ten times as many"
     for what, field, budget in (("CPU", "cpu_s", CPU_S if usual else CPU_IN_FULL_S), ("wall", "wall_s", None)):
         took_s, beside_s = median(ours, field), median(plain, field)
-        yield Row("merge", what + more, shown, seconds(took_s), f"plain Python {seconds(beside_s)}",
+        yield Row("tables", what + more, shown, seconds(took_s), f"plain Python {seconds(beside_s)}",
                   f"{took_s / beside_s:.1f}", f"≤ {budget:.0f} s" if budget else "",
                   took_s <= budget if budget else None)  # fmt: skip
     memory = max(took.max_rss_bytes for took in ours)
     budget = "" if usual else f"≤ {megabytes(BYTES_IN_FULL)}"
-    yield Row("merge", "memory" + more, shown, megabytes(memory), budget=budget,
+    yield Row("tables", "memory" + more, shown, megabytes(memory), budget=budget,
               met=None if usual else memory <= BYTES_IN_FULL)  # fmt: skip

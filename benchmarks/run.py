@@ -40,7 +40,7 @@ BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
     "idle": harness.idle,
     "real": harness.real,
     "plan": planning.run,
-    "merge": merging.run,
+    "tables": merging.run,
     "checks": checks.run,
     "report": reporting.run,
     "parse": parsing.run,

@@ -178,7 +178,7 @@ sys.exit(code)
 
 
 def _merged(made: Plan, results: Path, work: Path, nodes: int, copies: int = 100) -> Row:
-    """Merge of the first repetition as if it had been measured so often."""
+    """Tables of the first repetition as if it had been measured so often."""
     (point,) = made.points
     store, many = Store(results), _planned(work, nodes, copies)
     plan_file = campaigns.written(many, work, "many")
@@ -193,7 +193,7 @@ def _merged(made: Plan, results: Path, work: Path, nodes: int, copies: int = 100
             target.commit(point.id, number, replace(record, repetition=number), raw)
     took = child([*IOSWEEP, "tables", plan_file], work)
     size = f"{copies} results of {nodes} nodes, {len(archive) / 1000:,.0f} kB each"
-    return Row("scale", "merge: CPU and memory", size, f"{seconds(took.cpu_s)}, {took.max_rss_bytes / 1e6:.0f} MB")
+    return Row("scale", "tables: CPU and memory", size, f"{seconds(took.cpu_s)}, {took.max_rss_bytes / 1e6:.0f} MB")
 
 
 def _bare(made: Plan, work: Path, hosts: Sequence[str]) -> list[str]:

@@ -86,7 +86,7 @@ def test_wrong_criteria_or_no_tables_decide_nothing(
 
 
 def planned(place: Path, accept: Any, **more: Any) -> str:
-    """The same with criteria in campaign.json, as merge writes them."""
+    """The same with criteria in campaign.json, as the tables have them."""
     results = made(place, **more)
     file(place, accept)
     known = criteria.load(yaml_lines.load(place / "accept.yaml"))

@@ -1,4 +1,4 @@
-"""Makes `results/<campaign>/` as merge writes it, with figures that a storage system could have measured. Seeded."""
+"""Makes `results/<campaign>/` as `iosweep tables` writes it, with plausible figures. Seeded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DATA_PHASES = ["seq_write", "seq_read", "rand_write", "rand_read"]
 METADATA_PHASES = ["create", "stat", "delete"]
 MDTEST_PHASES = ["dir_create", "dir_stat", "dir_rename", "dir_delete", "create", "stat", "read", "delete"]
 
-#: Phases that an option has an effect on; merge writes it in no other row.
+#: Phases that an option has an effect on; the tables have it in no other row.
 USED_BY = {
     "fsync": {"seq_write", "rand_write", "rand_mixed"},
     "write_mode": {"seq_write", "rand_write", "rand_mixed", *METADATA_PHASES},
@@ -289,7 +289,7 @@ def describe_again(results: Path) -> None:
 
 
 def _jobs(rows: Sequence[Row]) -> Iterator[Row]:
-    """As merge finds them in the records."""
+    """As the tables take them in the records."""
     for job in dict.fromkeys(row["slurm_job"] for row in rows if row["slurm_job"]):
         own = [row for row in rows if row["slurm_job"] == job]
         times = sorted(row["started"].isoformat() for row in own)
@@ -457,7 +457,7 @@ def _number(row: Row) -> int:
 
 
 def _missing(row: Row) -> Row:
-    """What merge writes of a phase that was not measured: what was asked for, and why there is nothing."""
+    """A row of a phase that was not measured: what was asked for, and why there is nothing."""
     names = [column.name for column in columns.result_columns()]
     asked = set(names[: names.index("bandwidth_bytes_per_s")]) - {"repetition"}
     kept = asked | {"verdict", "reasons", "target_directory"}

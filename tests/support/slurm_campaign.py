@@ -288,7 +288,7 @@ class SlurmCampaign(Campaign, Marked):
         return list(dict.fromkeys(record["slurm"]["job"] for record in self.records()))
 
     def table(self, name: str = "results") -> list[dict[str, Any]]:
-        """The rows that merge has made."""
+        """The rows of the tables."""
         rows: list[dict[str, Any]] = pyarrow.parquet.read_table(self.results / f"{name}.parquet").to_pylist()
         return rows
 

@@ -1,4 +1,4 @@
-"""Whether what merge and the report have written is whole, and the data of a page."""
+"""Whether what tables and report have written is whole, and the data of a page."""
 
 import base64
 import contextlib

@@ -35,13 +35,13 @@ def measurable(place: Path, **sweep: Any) -> Made:
 
 
 def again(campaign: Made, name: str) -> list[dict[str, Any]]:
-    """Another table of the last merge."""
+    """Another table as it was made last."""
     rows: list[dict[str, Any]] = pyarrow.parquet.read_table(campaign.results / f"{name}.parquet").to_pylist()
     return rows
 
 
 def about(campaign: Made) -> Any:
-    """What the last merge wrote of the campaign."""
+    """campaign.json as it was made last."""
     return documents.read(campaign.results / "campaign.json")
 
 
@@ -169,7 +169,7 @@ def test_a_merge_that_fails_leaves_the_old_tables(campaign: Made, monkeypatch: p
 
 
 def test_what_describes_the_tables_is_there_after_them(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed between two tables, a merge leaves no campaign.json that describes others than are there."""
+    """Killed between two tables, `make_tables` leaves no campaign.json that describes others than are there."""
     names: list[str] = []
     real = os.replace
 
@@ -269,6 +269,24 @@ def test_rows_say_which_build_they_are_of_and_a_changed_document_tells_nothing(c
     assert about(campaign)["builds"][key]["results"] == 2
     file.write_text(json.dumps(BUILD | {"provider": "spack"}))
     assert (campaign.table()[0]["build"], about(campaign)["builds"]) == (key, {})
+
+
+def test_a_record_that_cannot_be_judged_is_a_reason_and_the_other_rows_are_there(campaign: Made) -> None:
+    """Its digest is right, and the part that decides what is left can be read; what it ran cannot."""
+    campaign.measured(0, 1)
+    campaign.measured(0, 2)
+    file = campaign.store.point(campaign.plan.points[0].id) / "r001-1.json"
+    file.write_bytes(documents.dump(documents.read(file) | {"phases": []}))
+    first, second = campaign.table()[:2]
+    assert (first["verdict"], file.name in first["reasons"], first["left"]) == ("missing", True, False)
+    assert (second["verdict"], second["repetition"]) == ("valid", 2)
+    assert [name for name in about(campaign)["damaged"] if name.endswith(file.name)]
+
+
+def test_a_new_judgment_that_another_try_cannot_help_leaves_nothing_to_try(campaign: Made) -> None:
+    campaign.measured(0, 1, record={"retry": "an older check failed"})
+    campaign.table()
+    assert campaign.store.repetitions()[campaign.plan.points[0].id][1].retry is None
 
 
 def test_a_figure_that_no_table_can_hold_is_a_reason(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:

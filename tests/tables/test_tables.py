@@ -124,7 +124,7 @@ class Disk:
 
 
 def written(disk: Disk) -> None:
-    """Write tables of a campaign, as merge does."""
+    """Write tables of a campaign, as `make_tables` does."""
     place = cast(Folder, disk)
     with ExitStack() as stack:
         rows = stack.enter_context(TableWriter(place, "results.parquet", result_columns(), "results.csv"))

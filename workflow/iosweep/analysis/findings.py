@@ -21,7 +21,7 @@ NOTHING: Shared = frozenset()
 VERDICT_MEANINGS = {
     "valid": "Every check that could be made passed.",
     "suspect": "A check that casts doubt on the number failed. The number is used, and drawn hollow in the figures.",
-    "invalid": "A failed check shows that the figure is wrong. It stands in the table of repetitions only.",
+    "invalid": "A failed check shows that the number is wrong. It is in results.csv, and in no mean and no figure.",
     "missing": "Not measured, with the reason.",
     "left": "Not measured yet: the next run of snakemake measures it.",
     "unneeded": "Not measured, as a ramp does not need it: earlier steps gained nothing, or it is far below the best.",

@@ -65,7 +65,7 @@ def run(arguments: Namespace) -> int:
         return 0
     except AllocationError as error:
         why, code = str(error), error.code
-        # That another process measures is no news for the report; but the next job is told which job to wait for.
+        # The report need not show that another process measures; but the next job has to know which job to wait for.
         if not isinstance(error, MeasuredElsewhere) or arguments.scheduler:
             over = error.code == ExitCode.JOB_OVER
             refusal = Refusal(why, error.lasting, error.after, tuple(error.nodes), short_of_time=over)

@@ -110,7 +110,7 @@ def _preparations(point: Point, record: Record, sets: Mapping[str, DataSet]) -> 
                 yield f"# {', '.join(filter(None, known.hosts)) or record.host}, prepares {directory}"
                 yield shlex.join(known.argv)
             else:
-                yield f"# {directory}: how it was prepared is not recorded; `target.keep: all` keeps data sets"
+                yield f"# {directory}: how it was prepared is not recorded; `target.keep: data_sets` keeps it"
 
 
 def _commands(record: Record) -> Iterator[str]:

@@ -336,8 +336,8 @@ class TotalSpent(Document, frozen=True):
 class ClaimedTarget(Document, frozen=True, kw_only=True):
     """target.json: the campaign's directory on the target, and the UUID of its marker.
 
-    lock: the directory of the lock; file_system, source: what it was made on (identify.identity); tidied: nothing that
-    target.keep does not keep is left there.
+    lock: the directory of the lock; file_system, source: what it was made on (identify.identity); tidied: only
+    what target.keep keeps is left there.
     """
 
     campaign: Name

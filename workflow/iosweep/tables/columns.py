@@ -1,4 +1,4 @@
-"""The columns of all tables: merge writes them, the report reads them, docs/columns.md is made from them.
+"""The columns of all tables: writer.py writes them, the report reads them, docs/columns.md is made from them.
 
 `results.parquet` and `results.csv` have one row per point, repetition and phase. Units are SI base units and stand in
 the name. An absent value is null (parquet) or an empty field (CSV), never 0.

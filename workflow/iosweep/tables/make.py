@@ -28,6 +28,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 import iosweep
+from iosweep.files.documents import Damaged
 from iosweep.judge import verdict
 from iosweep.judge.agreement import Headline, agreements, verdict_columns
 from iosweep.judge.agreement import headlines as headlines_of
@@ -167,13 +168,17 @@ class Judge:
             record = store.record(point.id, r.repetition, r.attempt)
             memory_bytes = {host: self.memory_bytes.get(name) for host, name in r.facts_of.items()}
             rows = verdict.judge(self.plan, point, record, unpack(archive), memory_bytes)
+        except Damaged as error:  # of the record, in a part that does not decide what is left
+            store.damaged[error.path] = error.reason
+            return f"{os.path.relpath(error.path, self.results)}: {error.reason}; `iosweep rerun {point.id}` opens it"
         except _STRANGE as error:  # received from others, or a fault of ours: the other rows are still written
             why = f"{type(error).__name__} {error}"
             store.damaged[str(self.results / raw)] = f"it cannot be judged: {why}"
             return f"{raw} and its record cannot be judged: {why}"
         if (rows, key) != (record.rows, record.judged):
+            retry = record.retry and verdict.retry(finding for row in rows for finding in row.findings.values())
             with contextlib.suppress(OSError):  # read-only results are judged each time
-                store.keep_rows(replace(record, rows=rows, judged=key))
+                store.keep_rows(replace(record, rows=rows, judged=key, retry=retry))
         return replace(r, rows=rows, judged=key)
 
 

@@ -186,7 +186,7 @@ class Campaign:
 def load(results: Path) -> Campaign:
     """Read `results/<campaign>/`.
 
-    Raises FileNotFoundError, naming the file, when merge has not written there; documents.Damaged.
+    Raises FileNotFoundError, naming the file, where no tables were made; documents.Damaged.
     """
     about = read_about(results)
     alike: dict[tuple[Value | None, ...], dict[str, Value | None]] = {}

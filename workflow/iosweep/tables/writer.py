@@ -1,4 +1,4 @@
-"""Writes the tables of a campaign, of a store (merge.py) or of what others measured (ingest/tables.py): parquet, the
+"""Writes the tables of a campaign, from a store (make.py) or from outputs of others (ingest/tables.py): parquet, the
 results as CSV, too, and campaign.json with the size and hash of each file."""
 
 from __future__ import annotations

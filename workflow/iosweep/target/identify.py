@@ -170,8 +170,8 @@ def identity(facts: Mapping[str, object]) -> str:
 def volume(facts: Mapping[str, object]) -> str:
     """The name of a file system that separates its results from others: its identity and its servers.
 
-    Two storage systems may have volumes of one name. A mount by other servers of the same system is told by the
-    campaign's marker (`same_source`).
+    Two storage systems may have volumes of one name. Other servers of the same system are recognized by the campaign's
+    marker (`same_source`).
     """
     servers, name = _servers_and_identity(facts)
     return f"{name} by {servers}" if servers else name

@@ -112,9 +112,8 @@ def check_directory(directory: str) -> str | None:
 def argv(step: Step, directory: str, seed: int) -> list[str]:
     """The exact command of a step below the absolute `directory`, which is empty.
 
-    One call measures all phases, as the field does it: `Directory rename` cannot be had otherwise. `-i 1`, because
-    repetitions are ours; `-N 1`: since 3.3 it counts nodes, and each rank works on the files of a rank on the
-    next node.
+    One call measures all phases, as is usual, because mdtest has no flag for `Directory rename` alone. `-i 1`: iosweep
+    repeats. `-N 1`: since 3.3 it counts nodes, and each rank works on the files of a rank on the next node.
     """
     phases = [phase.name for phase in step.phases]
     directories, files = _operations(phases)
