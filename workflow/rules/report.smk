@@ -26,7 +26,7 @@ rule tables:
         digest=CAMPAIGN.plan.digest,
         plan=lambda wildcards, output: CAMPAIGN.plan_file,
     message:
-        "tables: raw output to tables"
+        "tables: records to tables"
     shell:
         "{IOSWEEP:q} {rule} {params.plan:q} --log {log:q}"
 
