@@ -23,7 +23,6 @@ THRESHOLDS = [
     ("rand_read p99", "<= 0.3 ms", 0.3e-3, "<= 0.3 ms"),
     ("read_latency", "<= 300 µs", 300e-6, "<= 300 us"),
     ("rand_read scaling nodes 1 -> 8", ">= 6x", 6, ">= 6x"),
-    ("rand_read scaling nodes 1 -> 8", ">= 75 %", 0.75, ">= 75 %"),
     ("read_bandwidth", ">= 90 % of weka.aws", 0.9, ">= 90 % of weka.aws"),
 ]
 

@@ -31,7 +31,7 @@ from iosweep.tools import parameters
 Outcome = Literal["pass", "fail", "undecided"]
 SYMBOLS: Mapping[Outcome, str] = {"pass": "✓", "fail": "✕", "undecided": "?"}
 #: Units for a figure whose threshold has a decimal unit, so that readers can compare both.
-_DECIMAL = tuple(formats.Unit(unit.name, unit.size) for unit in DECIMAL)
+_DECIMAL = tuple(formats.Unit(name, size) for name, size in DECIMAL.items())
 #: Verbs for one criterion and for several, worst outcome first.
 _VERBS: Mapping[Outcome, tuple[str, str]] = {
     "fail": ("fails", "fail"),
@@ -103,13 +103,11 @@ class Decision:
 
     def _shown(self, value: float, like: float | None = None) -> tuple[str, str]:
         """Format a value and its unit, in the unit that suits `like`."""
-        if scaling := self.criterion.selector.scaling:
-            if self.criterion.efficiency:
-                return formats.number(100 * value / (scaling.factor or 1)), " %"
+        if self.criterion.selector.scaling:
             return formats.number(value), "x"
         about = self.criterion.selector.about
         kind = "metadata" if about.quantity == "rate" else "data"
-        units = _DECIMAL if self.criterion.threshold.decimal else formats.units_of(about.column, kind)
+        units = _DECIMAL if self.criterion.threshold.unit in DECIMAL else formats.units_of(about.column, kind)
         unit = formats.pick(units, value if like is None else like)
         return formats.number(value / unit.size), f" {unit.name}"
 
@@ -233,10 +231,9 @@ def _limit(
 ) -> tuple[float, Sequence[Sequence[PointSummary]]]:
     """The threshold, and the results to compare with it. With a published figure, only results measured in the same
     way. Of several published systems, the best one sets the threshold."""
-    threshold, scaling = criterion.threshold, criterion.selector.scaling
+    threshold = criterion.threshold
     if threshold.of is None:
-        growth = ((scaling and scaling.factor) or 1) if criterion.efficiency else 1
-        return threshold.value * growth, [[result for result, _ in side] for side in own]
+        return threshold.value, [[result for result, _ in side] for side in own]
     found = [
         (figure.value, alike)
         for figure in criteria.published_named(threshold.of, criterion.selector)

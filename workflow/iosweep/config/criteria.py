@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from msgspec import structs
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Selectors
 
-#: Values that an error lists.
+#: Values that an error lists: enough for an axis as people write them, on two lines of a terminal.
 _LISTED = 12
 #: Value of an axis or option.
 Value = bool | Integer | str
@@ -74,6 +74,22 @@ class SelectorError(ValueError):
     """A text that names no figure. The message says what would be right."""
 
 
+class Subject(NamedTuple):
+    """A phase of a point, planned or measured. values: axis or option -> its value, `nodes` among them."""
+
+    tool: str
+    phase: str
+    sweeps: tuple[str, ...]
+    values: Mapping[str, object]
+
+    def values_of(self, axis: str) -> tuple[object, ...]:
+        """Its value of an axis, of an option or of `tool`; or its sweeps."""
+        return {"tool": (self.tool,), "sweep": self.sweeps}.get(axis, (self.values.get(axis),))
+
+    def measures(self, metric: Metric) -> bool:
+        return not metric.lowest or (self.tool in tools() and tools()[self.tool].latency)
+
+
 class Where(Part, frozen=True):
     """An axis or option with its value; also `tool` and `sweep` with a name."""
 
@@ -91,6 +107,10 @@ class Where(Part, frozen=True):
         options = _options(self.axis)
         return options[0].text(self.value) if options else str(self.value)
 
+    def holds(self, subject: Subject) -> bool:
+        """Whether a phase of a point has the value. (1 is not `true`.)"""
+        return any(type(has) is type(self.value) and has == self.value for has in subject.values_of(self.axis))
+
 
 class Scaling(Part, frozen=True):
     """The ratio of a phase's figure at two values of an axis."""
@@ -98,14 +118,6 @@ class Scaling(Part, frozen=True):
     axis: str
     low: Value
     high: Value
-
-    @property
-    def factor(self) -> float | None:
-        """The factor by which a count grows: 8 from 1 to 8 nodes. None for other axes."""
-        options = _options(self.axis)
-        if not (options and options[0].kind == "count" and isinstance(self.low, int) and isinstance(self.high, int)):
-            return None
-        return self.high / self.low if self.low > 0 < self.high else None
 
 
 class Selector(Part, frozen=True, kw_only=True):
@@ -128,10 +140,9 @@ class Selector(Part, frozen=True, kw_only=True):
         """Its canonical spelling, which a configuration may have."""
         at = f" at {', '.join(where.text for where in self.where)}" if self.where else ""
         if self.scaling:
-            metric = "" if default_metric(phases()[self.phase]) is self.about else f" {self.metric}"
-            axis, (low, high) = self.scaling.axis, self.sides()
-            values = " -> ".join(side.where[-1].shown for side in (low, high))
-            return f"{self.phase}{metric} scaling {axis} {values}{at}"
+            metric = "" if _default_metric(phases()[self.phase]) is self.about else f" {self.metric}"
+            values = " -> ".join(side.where[-1].shown for side in self.sides())
+            return f"{self.phase}{metric} scaling {self.scaling.axis} {values}{at}"
         return f"{self.phase} {self.metric}{at}" if at else _headline_name(self.phase, self.metric)
 
     def sides(self) -> tuple[Selector, ...]:
@@ -145,59 +156,63 @@ class Selector(Part, frozen=True, kw_only=True):
         )
 
 
-class Subject(NamedTuple):
-    """A phase of a point, planned or measured. values: axis or option -> its value, `nodes` among them."""
-
-    tool: str
-    phase: str
-    sweeps: tuple[str, ...]
-    values: Mapping[str, object]
-
-
 def parse_selector(text: str) -> Selector:
     """The selector of a text. Raises SelectorError."""
     head, _, conditions = re.sub(r"\s+", " ", text).strip().partition(" at ")
-    named, scales, over = head.partition(" scaling ")
-    phase, metric = _metric(named)
-    where = tuple(map(_where, re.split(r", ?", conditions))) if conditions else ()
-    axes = [one.axis for one in where]
-    scaling = _scaling(over) if scales else None
-    if scaling:
-        axes.append(scaling.axis)
+    figure, scales, over = head.partition(" scaling ")
+    phase, metric = _metric(figure.strip().replace(" ", "_"))
+    where = []
+    for condition in re.split(r", ?", conditions) if conditions else ():
+        axis, _, value = condition.strip().partition(" ")
+        if not re.fullmatch(r"\S+", value):
+            shown = shortened(condition)
+            raise SelectorError(f"has `at {shown}`; write an axis and its value: `at queue_depth 1, nodes 2`")
+        where.append(Where(axis, _value(axis, value)))
+    scaling = _scaling(over.strip()) if scales else None
+    axes = [*(condition.axis for condition in where), *([scaling.axis] if scaling else [])]
     if twice := next((axis for axis in axes if axes.count(axis) > 1), None):
         raise SelectorError(f"has `{twice}` twice")
-    return Selector(phase=phase.name, metric=metric.name, where=where, scaling=scaling)
+    return Selector(phase=phase.name, metric=metric.name, where=tuple(where), scaling=scaling)
 
 
 def matches(selector: Selector, subject: Subject) -> bool:
     """Whether a selector without scaling selects a phase of a point."""
     return (
         subject.phase == selector.phase
-        and _measures(subject, selector.about)
-        and all(_has(subject, where) for where in selector.where)
+        and subject.measures(selector.about)
+        and all(where.holds(subject) for where in selector.where)
     )
 
 
 def lacks(selector: Selector, subjects: Sequence[Subject]) -> str | None:
     """The reason why a selector selects nothing, with the values that there are; None where it selects something."""
-    left = [one for one in subjects if one.phase == selector.phase]
-    if not left:
-        there = dict.fromkeys(one.phase for one in subjects)
-        return f"{selector.phase} is not measured (phases: {', '.join(there)})"
-    if not (able := [one for one in left if _measures(one, selector.about)]):
-        by = " and ".join(sorted({one.tool for one in left}))
+    of_phase = [subject for subject in subjects if subject.phase == selector.phase]
+    if not of_phase:
+        measured = dict.fromkeys(subject.phase for subject in subjects)
+        return f"{selector.phase} is not measured (phases: {', '.join(measured)})"
+    if not (able := [subject for subject in of_phase if subject.measures(selector.about)]):
+        by = " and ".join(sorted({subject.tool for subject in of_phase}))
         return f"{by} measures no latency, and nothing else measures {selector.phase}"
     for side in selector.sides():
         left = able
         for where in side.where:
-            found = [one for one in left if _has(one, where)]
-            if not found:
-                return f"no {selector.phase} is measured at {where.text}; {_there(where.axis, left)}"
-            left = found
+            before, left = left, [subject for subject in left if where.holds(subject)]
+            if not left:
+                return f"no {selector.phase} is measured at {where.text}; {_measured_values(where.axis, before)}"
     return None
 
 
-def default_metric(phase: Phase) -> Metric:
+def _measured_values(axis: str, subjects: Sequence[Subject]) -> str:
+    """The values of an axis: `queue_depth is 1, 2 or 4 there`."""
+    values = {value for subject in subjects for value in subject.values_of(axis) if isinstance(value, bool | int | str)}
+    if not values:
+        varying = dict.fromkeys(name for s in subjects for name, value in s.values.items() if value is not None)
+        return f"{axis} has no value there (what has: {', '.join(varying)})"
+    texts = [Where(axis, value).shown for value in sorted(values, key=lambda value: (str(type(value)), value))]
+    return f"{axis} is {some(texts, _LISTED) if len(texts) > 1 else texts[0]} there"
+
+
+def _default_metric(phase: Phase) -> Metric:
     """The metric of a phase's headline."""
     if phase.kind == "metadata":
         return METRICS["rate"]
@@ -213,48 +228,39 @@ def _headline_name(phase: str, metric: str) -> str:
 @cache
 def _names() -> dict[str, tuple[Phase, Metric]]:
     """Every spelling of a phase and a metric, as a word with underscores."""
-    found = {phase.name: (phase, default_metric(phase)) for phase in phases().values()}
+    names = {phase.name: (phase, _default_metric(phase)) for phase in phases().values()}
     for phase in phases().values():
         for metric in METRICS.values():
             if (metric.quantity == "rate") == (phase.kind == "metadata"):
-                found[f"{phase.name}_{metric.name}"] = (phase, metric)
-                found[_headline_name(phase.name, metric.name)] = (phase, metric)
-    return found
+                names[f"{phase.name}_{metric.name}"] = (phase, metric)
+                names[_headline_name(phase.name, metric.name)] = (phase, metric)
+    return names
 
 
-def _metric(text: str) -> tuple[Phase, Metric]:
-    name = text.strip().replace(" ", "_")
-    if found := _names().get(name):
-        return found
+def _metric(name: str) -> tuple[Phase, Metric]:
+    if name in _names():
+        return _names()[name]
     for phase in phases().values():
         if name in {f"{phase.name}_{metric}" for metric in METRICS}:
-            known = [metric.name for one, metric in _names().values() if one is phase]
-            raise SelectorError(f"names no figure of {phase.name} (it has {', '.join(dict.fromkeys(known))})")
-    near = did_you_mean(name, _names())
-    wrong = near or f"; write it as {_FORMS} (phases: {', '.join(phases())})"
+            has = dict.fromkeys(metric.name for of, metric in _names().values() if of is phase)
+            raise SelectorError(f"names no figure of {phase.name} (it has {', '.join(has)})")
+    wrong = did_you_mean(name, _names()) or f"; write it as {_FORMS} (phases: {', '.join(phases())})"
     raise SelectorError(f"names no phase and no figure{wrong}")
 
 
 def _scaling(text: str) -> Scaling:
-    found = re.fullmatch(r"(?P<name>[a-z_]+) (?P<low>\w+) -> (?P<high>\w+)", text.strip())
-    if not found:
+    form = re.fullmatch(r"(?P<axis>[a-z_]+) (?P<low>\w+) -> (?P<high>\w+)", text)
+    if not form:
         raise SelectorError(f"scales over `{shortened(text)}`; write an axis and two values: `scaling nodes 1 -> 8`")
-    name = found["name"]
-    if name in _OTHERS:
-        raise SelectorError(f"scales over `{name}`, which is not an axis")
-    low, high = (_value(name, found[side]) for side in ("low", "high"))
+    axis = form["axis"]
+    if axis in _OTHERS:
+        raise SelectorError(f"scales over `{axis}`, which is not an axis")
+    low, high = (_value(axis, form[side]) for side in ("low", "high"))
     if low == high:
-        raise SelectorError(f"scales from {found['low']} to the same value")
+        raise SelectorError(f"scales from {form['low']} to the same value")
     if isinstance(low, int) and isinstance(high, int) and low > high:
-        raise SelectorError(f"scales from {found['low']} down to {found['high']}; write the smaller value first")
-    return Scaling(name, low, high)
-
-
-def _where(text: str) -> Where:
-    axis, _, value = text.strip().partition(" ")
-    if not re.fullmatch(r"\S+", value):
-        raise SelectorError(f"has `at {shortened(text)}`; write an axis and its value: `at queue_depth 1, nodes 2`")
-    return Where(axis, _value(axis, value))
+        raise SelectorError(f"scales from {form['low']} down to {form['high']}; write the smaller value first")
+    return Scaling(axis, low, high)
 
 
 @cache
@@ -266,6 +272,7 @@ def _options(axis: str) -> list[Option]:
 
 
 def _value(axis: str, text: str) -> Value:
+    """The value of an axis or option. Raises SelectorError."""
     options = _options(axis)
     if axis == "tool" and text not in tools():
         raise SelectorError(f"has the tool `{shortened(text)}` (known: {', '.join(tools())})")
@@ -275,105 +282,54 @@ def _value(axis: str, text: str) -> Value:
         known = [*_OTHERS, NODES.name, *dict.fromkeys(name for tool in tools().values() for name in tool.options)]
         near = did_you_mean(axis, known) or f" (known: {', '.join(known)})"
         raise SelectorError(f"has `{shortened(axis)}`, which is neither an axis nor an option{near}")
-    kind = options[0].kind
+    wrong, kind = f"has {axis} `{shortened(text)}`", options[0].kind
     if kind == "size":
         try:
             return parse_size(text)
         except ValueError as error:
-            raise SelectorError(f"has {axis} `{shortened(text)}`, which is {error}") from None
+            raise SelectorError(f"{wrong}, which is {error}") from None
     if kind == "count":
         if re.fullmatch(r"[0-9]{1,12}", text):
             return int(text)
-        raise SelectorError(f"has {axis} `{shortened(text)}`, which is not a whole number")
+        raise SelectorError(f"{wrong}, which is not a whole number")
     choices = ("true", "false") if kind == "flag" else tuple(dict.fromkeys(c for o in options for c in o.choices))
     if text not in choices:
-        raise SelectorError(f"has {axis} `{shortened(text)}` (known: {', '.join(choices)})")
+        raise SelectorError(f"{wrong} (known: {', '.join(choices)})")
     return text == "true" if kind == "flag" else text
-
-
-def _measures(subject: Subject, metric: Metric) -> bool:
-    return not metric.lowest or (subject.tool in tools() and tools()[subject.tool].latency)
-
-
-def _has(subject: Subject, where: Where) -> bool:
-    if where.axis == "tool":
-        return subject.tool == where.value
-    if where.axis == "sweep":
-        return where.value in subject.sweeps
-    own = subject.values.get(where.axis)
-    return type(own) is type(where.value) and own == where.value
-
-
-def _there(axis: str, subjects: Sequence[Subject]) -> str:
-    """The values of an axis: `queue_depth is 1, 2 or 4 there`."""
-    found: dict[Any, None] = {}
-    for one in subjects:
-        found |= dict.fromkeys({"tool": (one.tool,), "sweep": one.sweeps}.get(axis, (one.values.get(axis),)))
-    values = sorted((value for value in found if value is not None), key=lambda value: (str(type(value)), value))
-    if not values:
-        varying = dict.fromkeys(name for one in subjects for name, value in one.values.items() if value is not None)
-        return f"{axis} has no value there (what has: {', '.join(varying)})"
-    options = _options(axis)
-    texts = [options[0].text(value) if options else str(value) for value in values]
-    return f"{axis} is {some(texts, _LISTED) if len(texts) > 1 else texts[0]} there"
 
 
 # Thresholds and criteria
 
 #: The key of the section.
 SECTION = "accept"
-#: The quantity of a threshold: that of a figure, or a ratio.
-ThresholdQuantity = Quantity | Literal["ratio"]
 Comparison = Literal[">=", ">", "<=", "<"]
 
 
-class Unit(NamedTuple):
-    """A unit of thresholds. size: in the SI base unit of the figure's column; 1.0 is a ratio of one."""
-
-    name: str
-    size: float
-    others: tuple[str, ...] = ()  # other spellings
-
-
-_BINARY = [Unit(f"{name}B/s", 1024.0**power) for power, name in enumerate(("", "Ki", "Mi", "Gi", "Ti"))]
-DECIMAL = [Unit(f"{name}B/s", 1000.0**power) for power, name in enumerate(("k", "M", "G", "T"), 1)]
-_SCALES: tuple[tuple[str, float], ...] = (("", 1.0), ("k", 1e3), ("M", 1e6))
-
-
-def _operations(noun: str, *others: str) -> list[Unit]:
-    return [
-        Unit(f"{scale} {noun}".strip(), size, (scale, *(f"{scale}{word}" for word in (noun, *others))))
-        for scale, size in _SCALES
-    ]
-
-
 class Measure(NamedTuple):
-    """A quantity in words, with an example of a threshold, and its units."""
+    """A quantity in words, with an example of a threshold, and its units: name -> size in the SI base unit of the
+    figure's column; 1.0 is a ratio of one."""
 
     name: str
     example: str
-    units: list[Unit]
+    units: Mapping[str, float]
 
 
-MEASURES: Mapping[ThresholdQuantity, Measure] = {
-    "bandwidth": Measure("a bandwidth", ">= 20 GiB/s", [*_BINARY, *DECIMAL]),
-    "iops": Measure("IOPS", ">= 100k IOPS", _operations("IOPS", "iops")),
-    "rate": Measure("a rate", ">= 50k ops/s", _operations("ops/s", "/s")),
-    "latency": Measure(
-        "a latency", "<= 300us", [Unit("ns", 1e-9), Unit("us", 1e-6, ("µs", "μs")), Unit("ms", 1e-3), Unit("s", 1.0)]
+DECIMAL = {f"{prefix}B/s": 1000.0**power for power, prefix in enumerate("kMGT", 1)}
+MEASURES: Mapping[Quantity | Literal["ratio"], Measure] = {
+    "bandwidth": Measure(
+        "a bandwidth",
+        ">= 20 GiB/s",
+        {f"{prefix}B/s": 1024.0**power for power, prefix in enumerate(("", "Ki", "Mi", "Gi", "Ti"))} | DECIMAL,
     ),
-    "ratio": Measure("scaling", ">= 6x", [Unit("x", 1.0), Unit("%", 0.01)]),
+    "iops": Measure("IOPS", ">= 100k IOPS", {"IOPS": 1.0, "k IOPS": 1e3, "M IOPS": 1e6}),
+    "rate": Measure("a rate", ">= 50k ops/s", {"ops/s": 1.0, "k ops/s": 1e3, "M ops/s": 1e6}),
+    "latency": Measure("a latency", "<= 300us", {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}),
+    "ratio": Measure("scaling", ">= 6x", {"x": 1.0}),
 }
 _FORM = re.compile(r"(?P<comparison>>=|<=|>|<) *(?P<rest>[^<>=]+)")
 #: A decimal number, and not the beginning of `1,5`, `1_000`, `1e9`, `0x10` or `1.2.3`.
 _AMOUNT = re.compile(r"(?P<amount>[0-9]+(?:\.[0-9]+)?)(?![0-9_.,'’+-]|[eExX][0-9+-]) *(?P<unit>.*)")
 _REFERENCE = re.compile(r"% *of +(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,99})")
-
-
-@cache
-def _sizes() -> dict[str, float]:
-    """Name of a unit -> its size."""
-    return {unit.name: unit.size for measure in MEASURES.values() for unit in measure.units}
 
 
 class Threshold(Part, frozen=True, kw_only=True):
@@ -387,12 +343,8 @@ class Threshold(Part, frozen=True, kw_only=True):
     @property
     def value(self) -> float:
         """In the SI base unit of the figure's column (bytes/s, operations/s, seconds), or as a fraction."""
-        return self.amount * _sizes()[self.unit]
-
-    @property
-    def decimal(self) -> bool:
-        """Whether its unit is a power of 1000 bytes/s."""
-        return any(unit.name == self.unit for unit in DECIMAL)
+        sizes = {name: size for measure in MEASURES.values() for name, size in measure.units.items()}
+        return self.amount * (0.01 if self.of else sizes[self.unit])
 
     @property
     def least(self) -> bool:
@@ -419,23 +371,16 @@ class Criterion(Part, frozen=True, kw_only=True):
         """`read_bandwidth >= 20 GiB/s`"""
         return f"{self.name} {self.threshold.text}"
 
-    @property
-    def efficiency(self) -> bool:
-        """Whether a ratio is compared as a share of the growth of the axis."""
-        return self.selector.scaling is not None and self.threshold.unit == "%" and self.threshold.of is None
-
 
 def load(document: Document) -> list[Criterion]:
     """The criteria of a file that has to have some. Raises ConfigError."""
+    criteria, problems = read(document)
     if SECTION not in document.data:
-        wrong = (
-            f'has no `{SECTION}`; write figures and thresholds below it: `{SECTION}: {{read_bandwidth: ">= 20 GiB/s"}}`'
-        )
-        raise ConfigError([document.problem((), wrong)])
-    found, problems = read(document)
+        example = f'{SECTION}: {{read_bandwidth: ">= 20 GiB/s"}}'
+        problems = [document.problem((), f"has no `{SECTION}`; write figures and thresholds below it: `{example}`")]
     if problems:
         raise ConfigError(problems)
-    return found
+    return criteria
 
 
 def read(document: Document) -> tuple[list[Criterion], list[Problem]]:
@@ -444,20 +389,20 @@ def read(document: Document) -> tuple[list[Criterion], list[Problem]]:
     if not isinstance(section, dict) or (not section and SECTION in document.data):
         wrong = 'must be a mapping of figures to thresholds, for example `read_bandwidth: ">= 20 GiB/s"`'
         return [], [document.problem((SECTION,), wrong)]
-    found: dict[tuple[Selector, bool], Criterion] = {}
+    criteria: dict[tuple[Selector, bool], Criterion] = {}
     problems: list[Problem] = []
     for name, value in section.items():
         try:
             selector = parse_selector(name)
-            made = Criterion(name=name, selector=selector, threshold=threshold(value, selector))
+            criterion = Criterion(name=name, selector=selector, threshold=threshold(value, selector))
         except SelectorError as error:
             problems.append(document.problem((SECTION, name), str(error)))
             continue
-        known = found.setdefault((selector, made.threshold.least), made)
-        if known is not made:
-            line = document.line((SECTION, known.name))
+        first = criteria.setdefault((selector, criterion.threshold.least), criterion)
+        if first is not criterion:
+            line = document.line((SECTION, first.name))
             problems.append(document.problem((SECTION, name), f"is the same figure as in line {line}; keep one"))
-    return list(found.values()), problems
+    return list(criteria.values()), problems
 
 
 def threshold(value: object, selector: Selector) -> Threshold:
@@ -467,34 +412,34 @@ def threshold(value: object, selector: Selector) -> Threshold:
     shown = f"`{shortened(str(value))}`"
     if not isinstance(value, str) or not (form := _FORM.fullmatch(value.strip())):
         raise SelectorError(f"{shown} is not a threshold; {example}")
-    if not (found := _AMOUNT.fullmatch(form["rest"].strip())):
+    if not (number := _AMOUNT.fullmatch(form["rest"].strip())):
         raise SelectorError(f"{shown} does not begin with a decimal number; {example}")
-    amount, unit, of = float(found["amount"]), found["unit"].strip(), None
+    amount, unit, of = float(number["amount"]), number["unit"].strip(), None
     if amount == 0:
         raise SelectorError(f"{shown}: every figure is above zero, so this threshold decides nothing; {example}")
+    # `100k IOPS`, `100k` and `µs` are also written
+    spelled = {name.replace(" ", ""): name for name in measure.units} | {"µs": "us", "μs": "us"}
+    if selector.about.quantity in ("iops", "rate") and not selector.scaling:
+        spelled |= {name.split(" ")[0] if " " in name else "": name for name in measure.units}
     if reference := _REFERENCE.fullmatch(unit):
         unit, of = "%", reference["name"]
-    elif not (unit := _unit(unit, measure, shown)):
-        raise SelectorError(f"{shown} has no unit; {example}")
-    if unit == "%" and not of and selector.scaling and not selector.scaling.factor:
-        raise SelectorError(f"{shown}: a share of what {selector.scaling.axis} has grown by says nothing; use `x`")
-    return Threshold(comparison=cast(Comparison, form["comparison"]), amount=amount, unit=unit, of=of)
-
-
-def _unit(text: str, measure: Measure, shown: str) -> str:
-    """The name of a unit, "" without any. Raises SelectorError where it does not suit the figure."""
-    names = {spelling: unit.name for unit in measure.units for spelling in (unit.name, *unit.others)}
-    if not text or text in names:
-        return names.get(text, "")
-    if text.startswith("%"):
-        wrong = "is a share of nothing" if text == "%" else "does not name what it is a share of"
+    elif unit.replace(" ", "") in spelled:
+        unit = spelled[unit.replace(" ", "")]
+    elif unit.startswith("%"):
+        wrong = "is a share of nothing" if unit == "%" else "does not name what it is a share of"
         raise SelectorError(
             f"{shown} {wrong}; write `% of` and a suite with published figures, or a figure and its unit"
         )
-    known = ", ".join(unit.name for unit in measure.units)
-    near = did_you_mean(text, names)
-    raise SelectorError(f"{shown}: `{shortened(text)}` is not a unit of {measure.name}{near} (known: {known})")
+    elif unit:
+        near = did_you_mean(unit, measure.units)
+        known = ", ".join(measure.units)
+        raise SelectorError(f"{shown}: `{shortened(unit)}` is not a unit of {measure.name}{near} (known: {known})")
+    else:
+        raise SelectorError(f"{shown} has no unit; {example}")
+    return Threshold(comparison=cast(Comparison, form["comparison"]), amount=amount, unit=unit, of=of)
 
+
+# Published figures of suites
 
 PUBLISHED = "published"
 #: Suites that come with the project.
@@ -536,7 +481,7 @@ def published_of_suite(suite: str) -> tuple[Published, ...]:
 def read_published(document: Document, suite: str) -> tuple[list[Published], list[Problem]]:
     """(the valid figures of a suite's file, the problems of the others)"""
     section = document.data.get(PUBLISHED, {})
-    found: list[Published] = []
+    figures: list[Published] = []
     problems: list[Problem] = []
     for name, value in section.items() if isinstance(section, dict) else ():
         phase, _, metric = str(name).partition(" ")
@@ -546,10 +491,10 @@ def read_published(document: Document, suite: str) -> tuple[list[Published], lis
             column = f"{part.strip()}_{selector.about.column}" if part else selector.about.column
             for system, text in value.items() if isinstance(value, dict) else [("", value)]:
                 amount = threshold(f">= {text}", selector).value
-                found.append(Published(suite, selector, column, amount, str(text), str(system)))
+                figures.append(Published(suite, selector, column, amount, str(text), str(system)))
         except SelectorError as error:
             problems.append(document.problem((PUBLISHED, name), str(error)))
-    return found, problems
+    return figures, problems
 
 
 def compares(figure: Published, subject: Subject, suites: Mapping[str, str]) -> bool:
@@ -560,14 +505,14 @@ def compares(figure: Published, subject: Subject, suites: Mapping[str, str]) -> 
 def published_named(name: str, selector: Selector) -> list[Published]:
     """The figures that a criterion means by `weka`, or of one system by `weka.aws`."""
     suite, _, system = name.partition(".")
-    wanted = {where.axis: where.value for where in selector.where}
+    asked = {where.axis: where.value for where in selector.where}
     return [
         figure
         for figure in published_of_suite(suite)
         if (figure.selector.phase, figure.column) == (selector.phase, selector.about.column)
         and selector.scaling is None
         and system in ("", figure.system)
-        and all(wanted.get(where.axis, where.value) == where.value for where in figure.selector.where)
+        and all(asked.get(where.axis, where.value) == where.value for where in figure.selector.where)
     ]
 
 
@@ -579,7 +524,5 @@ def unknown_reference(criterion: Criterion) -> str | None:
     known = sorted(file.stem for file in SUITES.glob("*.yaml") if published_of_suite(file.stem))
     if (suite := name.partition(".")[0]) not in known:
         return f"`{suite}` is no suite with published figures (known: {', '.join(known)})"
-    has = dict.fromkeys(
-        f"{one.selector.phase} {one.selector.metric} {one.system}".strip() for one in published_of_suite(suite)
-    )
+    has = dict.fromkeys(f"{f.selector.phase} {f.selector.metric} {f.system}".strip() for f in published_of_suite(suite))
     return f"`{name}` has no published {criterion.selector.text} (it has {', '.join(has)})"
