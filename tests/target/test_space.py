@@ -1,9 +1,8 @@
 """How much may be written: what is free, shares of it, how full the file system gets, and quotas."""
 
-import ctypes
 import os
-import struct
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -88,49 +87,39 @@ def test_the_wording_of_refusals(snapshot: Any) -> None:
 # Quotas as they are read
 
 
-class Kernel:
-    """A stand-in for quotactl: answers as the kernel does, of a table {(kind, id): fields of struct if_dqblk}."""
-
-    def __init__(self, table: dict[tuple[int, int], list[int]]) -> None:
-        self.table = table
-
-    def quotactl(self, command: ctypes.c_int, device: bytes, owner: int, answer: Any) -> int:
-        assert device == b"/dev/x"
-        assert command.value & 0xFFFFFFFF in (0x80000700, 0x80000701)
-        found = self.table.get((command.value & 0xFF, owner))
-        if found is None:
-            return -1
-        answer.raw = struct.pack("=8QI4x", *found, 0, 0, 63)
-        return 0
-
-
-#: Limits of blocks are in KiB, their use in bytes.
-FIELDS = [16 << 10, 8 << 10, 5 * MIB, 1000, 2000, 7]
-QUOTA = {"used_bytes": 5 * MIB, "limit_bytes": 8 * MIB, "used_files": 7, "limit_files": 1000}
-
-
-@pytest.fixture(autouse=True)
-def local(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identify, "identify", lambda directory: {"fstype": "ext4", "source": "/dev/x"})
-
-
-def test_quotas_of_user_and_group_are_the_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    user, group = os.geteuid(), os.getegid()
-    table = {(0, user): FIELDS, (1, group): FIELDS, (1, 4242): FIELDS, (2, 0): FIELDS}
-    monkeypatch.setattr(space, "_LIBC", Kernel(table))
-    assert space.read_room(str(tmp_path))["quotas"] == [
-        {"scope": f"user {user}"} | QUOTA,
-        {"scope": f"group {group}"} | QUOTA,
-    ]
+#: Output of `lfs quota -q`: used KiB, soft limit, hard limit, grace; the same of files.
+LFS = "{directory} 5120* 8192 16384 - 7 1000 2000 -\n"
 
 
 @pytest.mark.parametrize(
-    ("fields", "limits"),
-    [([0, 0, 5, 0, 0, 7], None), ([0, 2, 5, 0, 0, 7], (2048, None)), ([0, 0, 5, 9, 8, 7], (None, 8))],
+    ("printed", "limits"),
+    [
+        (LFS, (8 << 20, 1000)),
+        ("{directory}\n  [5120] 0 2 -  7 0 0 -", (2048, 0)),
+        ("{directory} 5120 0 0 - 7 0 0 -", None),
+        ("no quota", None),
+    ],
 )
-def test_the_smaller_limit_binds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: list[int], limits: tuple[int | None, int | None] | None
+def test_quotas_of_user_and_group_are_those_of_lustre(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, limits: tuple[int, int] | None
 ) -> None:
-    monkeypatch.setattr(space, "_LIBC", Kernel({(0, os.geteuid()): fields}))
+    asked: list[list[str]] = []
+
+    def run(argv: list[str], **_: Any) -> Any:
+        asked.append(argv)
+        return SimpleNamespace(stdout=printed.format(directory=argv[-1]).encode())
+
+    facts = {"fstype": "lustre", "source": "10.0.0.1@tcp:/x"}
+    monkeypatch.setattr(identify, "identify", lambda directory: facts)
+    monkeypatch.setattr(space.subprocess, "run", run)
     found = space.read_room(str(tmp_path))["quotas"]
-    assert [(q["limit_bytes"], q["limit_files"]) for q in found] == ([limits] if limits else [])
+    assert [(q["limit_bytes"], q["limit_files"]) for q in found] == [limits] * 2 if limits else not found
+    assert [(q["used_bytes"], q["used_files"]) for q in found] == [(5 * MIB, 7)] * len(found)
+    assert [argv[:5] for argv in asked] == [
+        ["lfs", "quota", "-q", "-u", str(os.geteuid())],
+        ["lfs", "quota", "-q", "-g", str(os.getegid())],
+    ]
+    # where there are none, and on other file systems, no process is started any more
+    facts["fstype"] = "lustre" if limits is None else "ext4"
+    assert space.read_room(str(tmp_path))["quotas"] == []
+    assert len(asked) == 2

@@ -1,19 +1,16 @@
 """Space on the target: quotas that bind the running user, and whether a campaign fits.
 
-Of users and groups: from the kernel for file systems that leave quotas to it (ext4, XFS), from `lfs` on Lustre. Not
-asked for: those of projects, whose directories df shows as full as they are (and so does identify.read_space); those
-of servers behind NFS. Other quotas show as EDQUOT only.
+Of users and groups on Lustre, from `lfs`. Not asked for: those of projects, whose directories df shows as full as they
+are (and so does identify.read_space). Other quotas show as EDQUOT only.
 
 `read_room` runs in the agent, before every step: it starts no process but on Lustre. The rest is pure.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import stat
-import struct
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,31 +21,20 @@ from iosweep.target import identify
 from iosweep.text import human_count
 from iosweep.units import human_size
 
-_LIBC = ctypes.CDLL(None, use_errno=True)
-
-#: linux/quota.h: Q_GETQUOTA, and the unit of the limits in bytes (what is used is in bytes).
-_GETQUOTA, _UNIT = 0x800007, 1024
-#: struct if_dqblk: hard and soft limit, use; the same of files; two times; what is valid.
-_DQBLK = struct.Struct("=8QI4x")
-#: Kinds of quota: their number for the kernel, and their option of `lfs quota`.
-_KINDS = {"user": (0, "-u"), "group": (1, "-g")}
 #: `lfs quota -q`: used KiB, soft and hard limit, grace; the same of files. `*` is over its quota, `[]` inexact.
 _LFS = re.compile(r"\s\[?(\d+)\]?\*?\s+(\d+)\s+(\d+)\s+\S+\s+\[?(\d+)\]?\*?\s+(\d+)\s+(\d+)\s+\S+\s")
 #: Directories on Lustre where our users have no quotas: they are not asked again, which takes two processes.
 _silent: set[str] = set()
 
-#: Used bytes, soft and hard limit; the same of files. A limit of 0 is none.
-_Use = tuple[int, int, int, int, int, int]
-
 
 class Quota(TypedDict):
-    """`scope`: `user 1000`. A limit is None if there is none."""
+    """`scope`: `user 1000`. A limit is 0 if there is none."""
 
     scope: str
     used_bytes: int
-    limit_bytes: int | None
+    limit_bytes: int
     used_files: int
-    limit_files: int | None
+    limit_files: int
 
 
 class Room(TypedDict):
@@ -65,56 +51,38 @@ def read_room(directory: str) -> Room:
     Raises OSError and Refused where the directory cannot be looked at.
     """
     facts = identify.identify(directory)
-    return {"file_system": facts, "space": identify.read_space(directory), "quotas": _quotas(directory, facts)}
+    asked = facts["fstype"] == "lustre" and directory not in _silent
+    quotas = _quotas(directory) if asked else []
+    if asked and not quotas:
+        _silent.add(directory)
+    return {"file_system": facts, "space": identify.read_space(directory), "quotas": quotas}
 
 
-def _quotas(directory: str, facts: identify.FileSystem) -> list[Quota]:
+def _quotas(directory: str) -> list[Quota]:
     """Quotas with a limit, the smaller of the soft and the hard one."""
     status = Path(directory).stat()
     group = status.st_gid if status.st_mode & stat.S_ISGID else os.getegid()  # of new files
-    found: list[Quota] = []
-    if directory in _silent:
-        return found
-    for kind, owner in (("user", os.geteuid()), ("group", group)):
-        lustre = facts["fstype"] == "lustre"
-        use = _lustre(directory, kind, owner) if lustre else _kernel(facts["source"], kind, owner)
-        if use and any((*use[1:3], *use[4:])):
-            limits = [min(filter(None, soft_and_hard), default=None) for soft_and_hard in (use[1:3], use[4:])]
+    quotas: list[Quota] = []
+    for kind, option, owner in (("user", "-u", os.geteuid()), ("group", "-g", group)):
+        argv = ["lfs", "quota", "-q", option, str(owner), directory]
+        try:
+            done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+        except (OSError, subprocess.CalledProcessError):  # no lfs; no quotas
+            continue
+        # the name of the file system comes first, and may have any characters
+        if not (match := _LFS.search(os.fsdecode(done.stdout).replace(directory, "", 1) + "\n")):
+            continue
+        used, soft, hard, files, soft_files, hard_files = map(int, match.groups())
+        if soft or hard or soft_files or hard_files:
             quota: Quota = {
                 "scope": f"{kind} {owner}",
-                "used_bytes": use[0],
-                "limit_bytes": limits[0],
-                "used_files": use[3],
-                "limit_files": limits[1],
+                "used_bytes": used * 1024,
+                "limit_bytes": min(filter(None, (soft, hard)), default=0) * 1024,
+                "used_files": files,
+                "limit_files": min(filter(None, (soft_files, hard_files)), default=0),
             }
-            found.append(quota)
-    if facts["fstype"] == "lustre" and not found:
-        _silent.add(directory)
-    return found
-
-
-def _kernel(device: str, kind: str, owner: int) -> _Use | None:
-    """A quota that the kernel keeps; None if there is none, or it cannot be read."""
-    answer = ctypes.create_string_buffer(_DQBLK.size)
-    command = ctypes.c_int(_GETQUOTA << 8 | _KINDS[kind][0])
-    if not device.startswith("/") or _LIBC.quotactl(command, os.fsencode(device), owner, answer):
-        return None
-    hard, soft, used, hard_files, soft_files, used_files, *_ = _DQBLK.unpack(answer.raw)
-    return used, soft * _UNIT, hard * _UNIT, used_files, soft_files, hard_files
-
-
-def _lustre(directory: str, kind: str, owner: int) -> _Use | None:
-    argv = ["lfs", "quota", "-q", _KINDS[kind][1], str(owner), directory]
-    try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=True)
-    except (OSError, subprocess.CalledProcessError):  # no lfs; no quotas
-        return None
-    # the name of the file system comes first, and may have any characters
-    match = _LFS.search(os.fsdecode(done.stdout).replace(directory, "", 1) + "\n")
-    if not match:
-        return None
-    used, soft, hard, files, soft_files, hard_files = map(int, match.groups())
-    return used * _UNIT, soft * _UNIT, hard * _UNIT, files, soft_files, hard_files
+            quotas.append(quota)
+    return quotas
 
 
 _LESS = "measure less, or raise limits.share_of_free"

@@ -43,9 +43,7 @@ def no_holes(s: Observation) -> Finding:
 
 
 def unchanged(s: Observation) -> Finding:
-    """The files that were read did not change: after the phase they have their full size and no holes, and nobody wrote
-    or replaced them.
-    """
+    """The files that were read are still there after the phase, at their full size."""
     files = s.run.files
     if files.role == "fresh" or not s.phase.reads:
         return NOT_APPLICABLE
@@ -54,8 +52,7 @@ def unchanged(s: Observation) -> Finding:
         return failed(f"{reason}; they are written anew before their next use", curable=True)
     if files.changed is None or files.unclear:
         return unchecked(files.unclear or "the files were not looked at again")
-    how = "of full size" if s.phase.writes else "the same files with the same times"
-    return passed(f"{how} after the phase" + (", without holes" if files.holes == "none" else ""))
+    return passed("of full size after the phase")
 
 
 def stayed_new(s: Observation) -> Finding:
