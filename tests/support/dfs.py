@@ -30,7 +30,8 @@ DATA = ("s1", "s2")
 #: Not on the file system that all members share, so that each can mount a client of its own.
 BASE = "/run/dfs"
 AT = f"{BASE}/scratch"
-_PATIENCE = 60.0
+#: A wait that comes true costs no more; a busy machine may need minutes.
+_PATIENCE = 600.0
 
 #: What is needed, and the Debian packages that have it.
 _PROGRAMS = {
