@@ -30,7 +30,7 @@ from iosweep.analysis.summary import summarize
 from iosweep.config import criteria
 from iosweep.config.criteria import Criterion, Threshold
 from iosweep.tables.columns import result_columns
-from iosweep.tables.reader import Campaign, CampaignForm, Row, Target, read_row
+from iosweep.tables.reader import Campaign, CampaignDocument, ResultRow, Target, read_row
 
 #: Thresholds as shares of the true figure: below it a pass is right, above it a fail.
 THRESHOLDS = (0.90, 0.95, 0.98, 1.0, 1.02, 1.05, 1.10)
@@ -75,13 +75,15 @@ _ROW = read_row(
     | {"verdict": "valid", "nodes": 1, "o_direct": True, "threads_per_node": 1}
 )
 
-_ABOUT = CampaignForm(
+_ABOUT = CampaignDocument(
     campaign="accepting", made=datetime.now(UTC), iosweep_version="", plan_digest="", seed=0, target=Target("/"),
     limits={}, sweeps=(), configuration=(), jobs=(), results_of_nodes={}, builds={}, tables={},
 )  # fmt: skip
 
 
-def campaign(draw: Random, form: Form, noise: coverage.Noise, sd: float, repetitions: int = REPETITIONS) -> list[Row]:
+def campaign(
+    draw: Random, form: Form, noise: coverage.Noise, sd: float, repetitions: int = REPETITIONS
+) -> list[ResultRow]:
     """The rows of a campaign, whose figures have the true mean TRUE, of a scaling the true ratio 1."""
     sides = 2 if form.scaling else 1
     rows = []
@@ -113,19 +115,19 @@ def _drawn(
     return [own[:repetitions] for own in found], truth
 
 
-def _row(point: str, values: object, repetition: int, figure: float) -> Row:
+def _row(point: str, values: object, repetition: int, figure: float) -> ResultRow:
     parameters = _ROW.parameters | (values if isinstance(values, dict) else {})
     return structs.replace(
         _ROW, point=point, repetition=repetition, parameters=parameters, figures={"ops_per_s": figure}
     )
 
 
-def first(rows: Sequence[Row], repetitions: int) -> list[Row]:
+def first(rows: Sequence[ResultRow], repetitions: int) -> list[ResultRow]:
     """So many repetitions of each point, and those that confirm."""
     return [one for one in rows if one.confirms or (one.repetition or 0) <= repetitions]
 
 
-def decide(rows: Sequence[Row], form: Form, thresholds: Sequence[float]) -> list[Decision]:
+def decide(rows: Sequence[ResultRow], form: Form, thresholds: Sequence[float]) -> list[Decision]:
     selector, unit = criteria.parse_selector(form.figure), "x" if form.scaling else "IOPS"
     true = 1.0 if form.scaling else TRUE
     wanted = [

@@ -20,7 +20,7 @@ import campaigns
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.run.repetition import tool_commands
-from iosweep.store.record import Judged
+from iosweep.store.record import JudgedRecord
 from iosweep.store.store import Store
 from measure import IOSWEEP, ROOT, CannotRun, Row, Size, in_turn, mean, seconds
 
@@ -165,7 +165,7 @@ def _measured_s(results: Path, points: int) -> float:
     """Seconds from the begin of the first repetition to the end of the last. Every point must have a figure: what fails
     takes no time."""
     store = Store(results)
-    records = [record for point in store.repetitions() for record in store.records_of(point, Judged)]
+    records = [record for point in store.repetitions() for record in store.records_of(point, JudgedRecord)]
     figures = sum(row.headline is not None for record in records for row in record.rows)
     if figures != points:
         said = [reason for record in records for row in record.rows for reason in row.reasons]

@@ -25,7 +25,7 @@ from iosweep.analysis.comparison import ALPHA, AT_LEAST, Comparison, compare
 from iosweep.analysis.summary import Metric, PointSummary
 from iosweep.judge import agreement
 from iosweep.judge.agreement import Sample
-from iosweep.tables.reader import Row as ResultRow
+from iosweep.tables.reader import ResultRow
 from iosweep.tools import parameters
 from iosweep.units import parse_share
 from measure import Row, Size

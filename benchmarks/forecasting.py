@@ -14,7 +14,7 @@ import msgspec
 import campaigns
 import cluster
 from iosweep.plan.model import Plan
-from iosweep.store.record import Judged
+from iosweep.store.record import JudgedRecord
 from iosweep.store.store import Store
 from measure import IOSWEEP, Row, Size
 
@@ -99,7 +99,9 @@ def _measured(up: cluster.slurm.Cluster, work: Path, made: Plan, plan_file: Path
     while not cluster.over(up):
         pass
     store = Store(results)
-    ended = max(record.ended.timestamp() for point in store.repetitions() for record in store.records_of(point, Judged))
+    ended = max(
+        record.ended.timestamp() for point in store.repetitions() for record in store.records_of(point, JudgedRecord)
+    )
     (seen,) = said["allocations"]
     if seen["state"] != "measuring":
         raise RuntimeError(f"watch did not see the job of {made.campaign}: {seen}")

@@ -22,8 +22,7 @@ from iosweep.analysis import headline
 from iosweep.analysis.comparison import ALPHA, AT_LEAST, compare
 from iosweep.analysis.summary import summarize
 from iosweep.tables.make import make_tables
-from iosweep.tables.reader import Row as ResultRow
-from iosweep.tables.reader import load
+from iosweep.tables.reader import ResultRow, load
 from measure import IOSWEEP, CannotRun, Row, Size, child
 
 #: Smallest changes that matter, which campaigns are compared with.

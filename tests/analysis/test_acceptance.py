@@ -12,7 +12,7 @@ from iosweep.analysis.acceptance import Decision, Outcome, Reason
 from iosweep.analysis.summary import summarize
 from iosweep.config import criteria
 from iosweep.config.criteria import Criterion, Threshold
-from iosweep.tables.reader import PRECISE, Row, mark_imprecise
+from iosweep.tables.reader import PRECISE, ResultRow, mark_imprecise
 from results_factory import check, loaded, row, sweep_facts
 
 pytestmark = pytest.mark.unit
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.unit
 FIVE = [0.99, 1.0, 1.01, 1.005, 0.995]
 
 
-def rows(mean: float, point: str = "p", spread: Any = FIVE, first: int = 1, **more: Any) -> list[Row]:
+def rows(mean: float, point: str = "p", spread: Any = FIVE, first: int = 1, **more: Any) -> list[ResultRow]:
     known = {"tool": "fio", "o_direct": True, "nodes": 1, "queue_depth": 1, "threads_per_node": 1}
     return [
         row(**known | {"point": point, "repetition": first + i, "ops_per_s": mean * by, "latency_mean_s": by / mean,
@@ -34,7 +34,7 @@ def criterion(name: str, comparison: Any, amount: float, unit: str, of: str | No
     return Criterion(name=name, selector=criteria.parse_selector(name), threshold=threshold)
 
 
-def decide(found: list[Row], *wanted: Any, checks: Any = (), **about: Any) -> Decision:
+def decide(found: list[ResultRow], *wanted: Any, checks: Any = (), **about: Any) -> Decision:
     """about: parts of campaign.json."""
     [one] = acceptance.decide(
         loaded(found, checks, **about), summarize(mark_imprecise(found, checks)), [criterion(*wanted)]
@@ -66,7 +66,7 @@ SPENT = "limits.time 15 min is spent (limits.over_time: trim); raise it, and the
 MISSING = {"repetition": 3, "verdict": "missing", "nodes": 1, "ops_per_s": None}
 
 
-def eight(spread: Any = FIVE) -> list[Row]:
+def eight(spread: Any = FIVE) -> list[ResultRow]:
     """Points that cannot be told apart."""
     return [one for n in range(1, 9) for one in rows(1000 + n / 10, f"p{n}", spread, threads_per_node=n)]
 
@@ -189,7 +189,7 @@ def test_scaling_is_decided_by_the_ratio() -> None:
 def test_a_published_figure_is_the_threshold_of_what_was_measured_in_its_way() -> None:
     """`>= 90 % of weka`."""
 
-    def against(found: list[Row], of: str = "weka", name: str = "read_iops", scaled: bool = False) -> Decision:
+    def against(found: list[ResultRow], of: str = "weka", name: str = "read_iops", scaled: bool = False) -> Decision:
         facts = structs.asdict(sweep_facts(5, "p", name="weka.read-iops", suite="weka", scaled=scaled))
         facts |= {"repetitions": {"min": 5, "max": 5}}
         return decide(found, name, ">=", 90, "%", of, sweeps=[facts])

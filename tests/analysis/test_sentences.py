@@ -8,7 +8,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from iosweep.analysis import findings, formats, sentences
 from iosweep.analysis.summary import summarize
-from iosweep.tables.reader import Row
+from iosweep.tables.reader import ResultRow
 from results_factory import row, sweep_facts
 
 K, M, G = 2**10, 2**20, 2**30
@@ -16,7 +16,9 @@ K, M, G = 2**10, 2**20, 2**30
 STEADY = (0.99, 1.0, 1.01)
 
 
-def points(axis: str, rates: Mapping[Any, float | None], noise: Sequence[float] = STEADY, **more: Any) -> list[Row]:
+def points(
+    axis: str, rates: Mapping[Any, float | None], noise: Sequence[float] = STEADY, **more: Any
+) -> list[ResultRow]:
     """Sequential reads of these rates in bytes/s; None: missing."""
     made = {"phase": "seq_read", "metric": "bandwidth_bytes_per_s", "o_direct": True, "ops_per_s": None, "nodes": 1}
     found = []
@@ -30,17 +32,17 @@ def points(axis: str, rates: Mapping[Any, float | None], noise: Sequence[float] 
     return found
 
 
-def said(rows: Sequence[Row]) -> list[str]:
+def said(rows: Sequence[ResultRow]) -> list[str]:
     names = dict.fromkeys(one.point for one in rows)
     told = sentences.describe_sweeps(summarize(rows), [sweep_facts(1, *names)])
     return [sentence.text for one in told for sentence in one.sentences]
 
 
-def cases() -> dict[str, list[Row]]:
+def cases() -> dict[str, list[ResultRow]]:
     """What was measured, by what is to be seen in the sentence."""
     threads, nodes = "threads_per_node", {1: G, 2: 1.96 * G, 4: 3.8 * G}
 
-    def on(hosts: Mapping[int, str]) -> list[Row]:
+    def on(hosts: Mapping[int, str]) -> list[ResultRow]:
         return [one for n, rate in nodes.items() for one in points("nodes", {n: rate}, hosts=hosts[n])]
 
     sizes = [

@@ -25,9 +25,9 @@ from iosweep.judge.findings import FOLLOWS
 from iosweep.judge.statistics import interval
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.model import Point
-from iosweep.store.record import Outcome, Repetition, SlurmJob, Target, ToolBuild
+from iosweep.store.record import PhaseVerdict, RecordHead, SlurmJob, Target, ToolBuild
 from iosweep.tables import columns
-from iosweep.tables.reader import CheckRow, Row, mark_imprecise
+from iosweep.tables.reader import CheckRow, ResultRow, mark_imprecise
 from iosweep.tools import tools
 from results_factory import G, check, row, sweep_facts
 
@@ -104,11 +104,11 @@ class TestSummary:
             assert [result.phase for result in found] == [*tool.phases, "zeta"]
 
 
-def reasons(*rows: Row, most: int = 3) -> str:
+def reasons(*rows: ResultRow, most: int = 3) -> str:
     return findings.join_reasons(summarize(rows), most=most)
 
 
-def suspect(point: str, reason: str, **more: Any) -> Row:
+def suspect(point: str, reason: str, **more: Any) -> ResultRow:
     return row(point=point, verdict="suspect", reasons=reason, **more)
 
 
@@ -148,7 +148,7 @@ class TestQuantities:
         assert formats.spread(narrow, formats.IOPS) == "± 2.5 % (95 % CI, n = 3)"
 
 
-def rows(rates: dict[int, list[float]] = RATES, confirms: bool = False, **more: Any) -> list[Row]:
+def rows(rates: dict[int, list[float]] = RATES, confirms: bool = False, **more: Any) -> list[ResultRow]:
     first = 11 if confirms else 1
     return [
         row(point=f"p{threads}", phase="rand_read", threads_per_node=threads, repetition=first + i, confirms=confirms,
@@ -157,13 +157,13 @@ def rows(rates: dict[int, list[float]] = RATES, confirms: bool = False, **more: 
     ]  # fmt: skip
 
 
-def best(found: list[Row], checks: list[CheckRow] | None = None) -> headline.Best:
+def best(found: list[ResultRow], checks: list[CheckRow] | None = None) -> headline.Best:
     made = headline.find_highest(summarize(mark_imprecise(found, checks or [])))
     assert made is not None
     return made
 
 
-def doubted(found: list[Row], point: str, *repetitions: int, verdict: str = "suspect") -> list[Row]:
+def doubted(found: list[ResultRow], point: str, *repetitions: int, verdict: str = "suspect") -> list[ResultRow]:
     return [
         structs.replace(one, verdict=verdict) if one.point == point and one.repetition in repetitions else one
         for one in found
@@ -242,7 +242,7 @@ def test_the_runner_and_the_report_agree_on_the_best_point_and_on_when_to_stop(t
     assert min(seen[kind] for kind in ("suspect", "wanted", "enough", "no interval")) > 10
 
 
-def _repetitions_of(draw: random.Random, point: Point) -> tuple[dict[int, Repetition], list[Row]]:
+def _repetitions_of(draw: random.Random, point: Point) -> tuple[dict[int, RecordHead], list[ResultRow]]:
     """What the runner and what the report know of the same repetitions of a point, of which some are fresh: some are
     suspect or invalid, have no latency or a rate of zero, or ran on another node."""
     count, elsewhere = draw.randint(3, 5), draw.random() < 0.2
@@ -256,9 +256,9 @@ def _repetitions_of(draw: random.Random, point: Point) -> tuple[dict[int, Repeti
         host, job = ("n2", "2") if elsewhere and number == 2 else ("n1", "1")
         counts = verdict != "invalid"
         figures = {"headline": rate, "latency_mean_s": latency} if counts else {}
-        results[number] = Repetition(
+        results[number] = RecordHead(
             point=point.id, repetition=number, tool=ToolBuild("build", ""), target=target, host=host,
-            slurm=SlurmJob(job), rows=(Outcome(phase="rand_read", verdict=verdict, **figures),),
+            slurm=SlurmJob(job), rows=(PhaseVerdict(phase="rand_read", verdict=verdict, **figures),),
         )  # fmt: skip
         rows.append(
             row(point=point.id, phase="rand_read", repetition=number, confirms=number == 7, verdict=verdict, nodes=1,
@@ -271,7 +271,7 @@ def _repetitions_of(draw: random.Random, point: Point) -> tuple[dict[int, Repeti
 class TestKnees:
     """Of a ramp over threads per node."""
 
-    def of(self, found: list[Row]) -> slices.Bend:
+    def of(self, found: list[ResultRow]) -> slices.Bend:
         bend = slices.find_knee("threads_per_node", summarize(found))
         assert bend
         return bend

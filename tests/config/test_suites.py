@@ -14,7 +14,7 @@ from campaign import make, read
 from iosweep import dag
 from iosweep.commands import plan
 from iosweep.config import criteria, sweeps
-from iosweep.config.sweeps import Repetitions
+from iosweep.config.sweeps import RepetitionRule
 from iosweep.jobs.profile import Profile
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
@@ -41,7 +41,7 @@ def test_a_suite_keeps_its_own_values_unless_nodes_and_repetitions_are_given(tmp
     assert [Path(d.file).name for d in found.documents] == ["x.yaml", "four-corners.yaml"]  # both are provenance
     for sweep in suite(tmp_path, {"nodes": [1, 2, 2], "repetitions": 5}).sweeps:
         assert (sweep.axes["nodes"], sweep.scaled) == ((1, 2), False)
-        assert sweep.repetitions == Repetitions(5, 5, None, confirm=3)
+        assert sweep.repetitions == RepetitionRule(5, 5, None, confirm=3)
 
 
 def test_a_suite_is_scaled_by_bounds_that_change_something(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_suite_is_scaled_by_bounds_that_change_something(tmp_path: Path) -> No
         assert sweep.scaled
         assert sweep.axes == {"queue_depth": (1, 2, 4, 8)}  # 16 and 32 became 8, once
         assert (sweep.options["threads_per_node"], sweep.options["file_size"]) == (2, 64 << 20)
-        assert (sweep.phase_time_s, sweep.repetitions) == (1.0, Repetitions(1, 1, None, confirm=1))
+        assert (sweep.phase_time_s, sweep.repetitions) == (1.0, RepetitionRule(1, 1, None, confirm=1))
     nothing: list[dict[str, Any]] = [
         {"phase_time": "300s"},
         {"phase_time": "2h", "queue_depth": 32, "threads_per_node": 8, "file_size": "16g", "repetitions": 3},
@@ -158,7 +158,7 @@ def test_a_suite_fits_one_machine_when_it_is_scaled(tmp_path: Path, name: str) -
         for point in made.points:
             assert int(point.options["threads_per_node"] or 0) <= 2
             assert int(point.options.get("file_size") or 0) <= file_size
-            assert structs.replace(point.repetitions, confirm=0) == Repetitions(1, 1)
+            assert structs.replace(point.repetitions, confirm=0) == RepetitionRule(1, 1)
             assert point.phase_time_s in (None, 1.0)  # whole seconds, as IOR wants them
         cost = forecast.forecast_of(made)
         assert cost.peak_bytes <= 5 << 30

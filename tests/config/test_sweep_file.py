@@ -12,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from campaign import TEXT, document, errors, make, read, refused
 from iosweep.config import sweep_file
-from iosweep.config.sweeps import Repetitions
+from iosweep.config.sweeps import RepetitionRule
 from iosweep.errors import ConfigError
 from iosweep.plan.expand import make_plan
 
@@ -28,19 +28,19 @@ def test_the_smallest_configuration_has_cautious_defaults(tmp_path: Path) -> Non
     [sweep] = configured.sweeps
     assert sweep.axes == {"threads_per_node": (1, 2), "transfer_size": (4096, 65536), "queue_depth": (1, 2, 4)}
     assert (sweep.options, sweep.phases, sweep.phase_time_s) == ({"file_size": 16 << 20}, ("rand_read",), 1.0)
-    assert (sweep.repetitions, sweep.scaled) == (Repetitions(1, 1, None), False)
+    assert (sweep.repetitions, sweep.scaled) == (RepetitionRule(1, 1, None), False)
     [sweep] = read(tmp_path, document(axes=None, options=None, phase_time=None, repetitions=None)).sweeps
     assert (sweep.axes, sweep.options, sweep.exclude) == ({}, {}, ())
-    assert (sweep.phase_time_s, sweep.repetitions) == (60.0, Repetitions(5, 10, 0.05))
+    assert (sweep.phase_time_s, sweep.repetitions) == (60.0, RepetitionRule(5, 10, 0.05))
 
 
 def test_times_repetitions_and_conditions_mean_what_they_say(tmp_path: Path) -> None:
     for written, seconds in (("90s", 90.0), ("10ms", 0.01), ("one_pass", None)):
         assert read(tmp_path, document(phase_time=written)).sweeps[0].phase_time_s == seconds, written
-    meant: dict[str, tuple[Any, Repetitions]] = {
-        "number": (5, Repetitions(5, 5, None)),
-        "defaults": ({}, Repetitions(5, 10, 0.05)),
-        "whole": ({"min": 2, "max": 4, "until_ci95_half_width": "10%"}, Repetitions(2, 4, 0.1)),
+    meant: dict[str, tuple[Any, RepetitionRule]] = {
+        "number": (5, RepetitionRule(5, 5, None)),
+        "defaults": ({}, RepetitionRule(5, 10, 0.05)),
+        "whole": ({"min": 2, "max": 4, "until_ci95_half_width": "10%"}, RepetitionRule(2, 4, 0.1)),
     }
     for name, (given_as, means) in meant.items():
         assert read(tmp_path, document(repetitions=given_as)).sweeps[0].repetitions == means, name

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.config.sweeps import Repetitions
+from iosweep.config.sweeps import RepetitionRule
 from iosweep.details import NodeRate, Series
 from iosweep.errors import cause
 from iosweep.judge import findings, verdict
@@ -113,7 +113,9 @@ def seen(
 
     kind = PHASES[phase].kind
     tool = "ior" if "tasks" in changes else tool
-    point = Point("p", tool, (phase,), nodes, part(OPTIONS), seconds if kind == "data" else None, Repetitions(1, 1), ())
+    point = Point(
+        "p", tool, (phase,), nodes, part(OPTIONS), seconds if kind == "data" else None, RepetitionRule(1, 1), ()
+    )
     evidence = part(EVIDENCE) | ({} if ran_on is None else {"nodes": ran_on})
     evidence |= {"shifts": "shift" in evidence}
     parsed = Parsed("fio-3.33", part(FIGURES), Evidence(**evidence), problems)

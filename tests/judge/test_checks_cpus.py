@@ -5,7 +5,7 @@ from typing import Any
 
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.config.sweeps import Repetitions
+from iosweep.config.sweeps import RepetitionRule
 from iosweep.judge.checks.cpus import LOOKS, pinned, reserved_agree, reserved_cpus
 from iosweep.judge.findings import Finding, Observation
 from iosweep.judge.verdict import judge_phase, verdict_of
@@ -47,7 +47,7 @@ def record(*nodes: Record, planned: Mapping[str, int] | None = None, pinning: st
 
 def seen(cpus: Record | None, tool: str = "fio", runtime_s: float | None = 1.0) -> Observation:
     phase = next(iter(tools()[tool].phases.values()))
-    point = Point("p", tool, (phase.name,), 1, {"threads_per_node": 4}, 1.0, Repetitions(1, 1), ())
+    point = Point("p", tool, (phase.name,), 1, {"threads_per_node": 4}, 1.0, RepetitionRule(1, 1), ())
     run = {"exit_code": 0, "timed_out": False, "wall_s": 1.1, "stderr": "", "cpus": cpus}  # fmt: skip
     return Observation(
         point, phase, phase_run(run), Parsed("x", {} if runtime_s is None else {"runtime_s": runtime_s}), ON_TARGET, {}

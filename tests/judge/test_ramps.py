@@ -10,7 +10,7 @@ from campaign import document, make
 from iosweep.judge.best import Reached, climbs, decided, knee, reached
 from iosweep.judge.remaining import find, wanted
 from iosweep.plan.model import Plan
-from iosweep.store.record import Missing, Needs, Repetition
+from iosweep.store.record import Missing, Needs, RecordHead
 
 DEPTHS = [1, 2, 4, 8, 16, 32]
 RAMP = "queue_depth"
@@ -48,7 +48,7 @@ def test_a_climb_goes_on_while_any_phase_gains() -> None:
 
 
 def test_it_is_climbed_step_by_step(plan: Plan) -> None:
-    stored: dict[str, dict[int, Repetition]] = {}
+    stored: dict[str, dict[int, RecordHead]] = {}
     order = []
     while todo := left(plan, stored, {}, HERE).get("1-node"):
         number = min(numbers[0] for numbers in todo.values())

@@ -17,13 +17,13 @@ from iosweep.plan import forecast
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Plan, Point
-from iosweep.store.record import Missing, Needs, Outcome, Repetition, Target, ToolBuild
+from iosweep.store.record import Missing, Needs, PhaseVerdict, RecordHead, Target, ToolBuild
 
 MOUNT = {"source": "/dev/x", "fstype": "ext4", "fsid": "01"}
 HERE = LocalMachine(tools={"fio": "build"}, launcher=LAUNCHERS["direct"], target=MOUNT)
 CPUS = {"pinning": None, "reserved": None, "placement": "spread", "nic": None, "width": "cpu", "oversubscribe": False}
 
-Stored = dict[str, dict[int, Repetition]]
+Stored = dict[str, dict[int, RecordHead]]
 
 
 def left(*arguments: Any) -> dict[str, dict[str, list[int]]]:
@@ -34,24 +34,24 @@ def place(**more: Any) -> Target:
     return Target(**{"directory": "/scratch/me", "layout_is": "", **MOUNT, **more})
 
 
-def result(point: str, number: int = 1, value: float | None = 100.0, **more: Any) -> Repetition:
+def result(point: str, number: int = 1, value: float | None = 100.0, **more: Any) -> RecordHead:
     """A stored repetition with this rate; None: it failed for good."""
     latency_s = 1 / value if value else None
-    row = Outcome(
+    row = PhaseVerdict(
         phase="rand_read", verdict="invalid" if value is None else "valid", headline=value, latency_mean_s=latency_s
     )
     known: dict[str, Any] = {"tool": ToolBuild("build", ""), "target": place(), "rows": (row,)}
-    return Repetition(point=point, repetition=number, host="h", **known | more)
+    return RecordHead(point=point, repetition=number, host="h", **known | more)
 
 
-def stored(*results: Repetition) -> Stored:
+def stored(*results: RecordHead) -> Stored:
     found: Stored = {}
     for each in results:
         found.setdefault(each.point, {})[each.repetition] = each
     return found
 
 
-def complete(plan: Plan, **more: Any) -> list[Repetition]:
+def complete(plan: Plan, **more: Any) -> list[RecordHead]:
     return [result(p.id, n, **more) for p in plan.points for n in range(1, p.repetitions.min + 1)]
 
 
@@ -232,7 +232,7 @@ def test_as_often_as_the_interval_asks(tmp_path: Path) -> None:
                 point,
                 number,
                 rows=tuple(
-                    Outcome(phase=phase, verdict="valid", headline=rate)
+                    PhaseVerdict(phase=phase, verdict="valid", headline=rate)
                     for phase, rate in zip(("seq_read", "rand_read"), rates, strict=True)
                 ),
             )

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from campaign import METADATA, TEXT, document, make, problems
-from iosweep.config.sweeps import Repetitions
+from iosweep.config.sweeps import RepetitionRule
 from iosweep.files.documents import Damaged
 from iosweep.plan import forecast
 from iosweep.plan.model import Plan, read_plan
@@ -107,7 +107,7 @@ def test_two_sweeps_share_a_point_that_is_measured_as_the_more_demanding_one_ask
     assert len(made.points) == 12 + 1
     [shared] = [p for p in made.points if p.sweeps == ("other", "tiny")]
     assert (shared.options["transfer_size"], shared.options["queue_depth"]) == (4096, 1)
-    assert shared.repetitions == Repetitions(3, 4, 0.1)
+    assert shared.repetitions == RepetitionRule(3, 4, 0.1)
     assert [len(s.points) for s in made.sweeps] == [12, 2]
 
 

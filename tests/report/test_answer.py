@@ -12,20 +12,20 @@ from iosweep.analysis.summary import summarize
 from iosweep.report import answer, tables
 from iosweep.report.answer import Card
 from iosweep.tables import columns
-from iosweep.tables.reader import CheckRow, Row, load
+from iosweep.tables.reader import CheckRow, ResultRow, load
 from results_factory import DATA_PHASES, K, M, check, loaded, row, sweep
 
 
-def groups(*rows: Row) -> dict[str, list[Card]]:
+def groups(*rows: ResultRow) -> dict[str, list[Card]]:
     return {group.title: [*group.cards] for group in answer.make_groups(summarize(rows))}
 
 
-def cards(*rows: Row) -> list[Card]:
+def cards(*rows: ResultRow) -> list[Card]:
     (found,) = groups(*rows).values()
     return found
 
 
-def values(*rows: Row) -> dict[str, dict[str, str]]:
+def values(*rows: ResultRow) -> dict[str, dict[str, str]]:
     return {title: {card.label: card.value for card in found} for title, found in groups(*rows).items()}
 
 

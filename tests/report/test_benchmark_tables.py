@@ -88,13 +88,13 @@ LUSTRE_IOR = {
 }
 
 
-def row(tool: str, phase: str, sweep: str, **values: Any) -> reader.Row:
+def row(tool: str, phase: str, sweep: str, **values: Any) -> reader.ResultRow:
     known = tools()[tool].phases[phase]
     about = {"tool": tool, "phase": phase, "kind": known.kind, "metric": known.metric, "sweeps": sweep}
     return factory.row(**{"point": f"{sweep}.{values}", "ops_per_s": None, **about, **values})
 
 
-def shown(suite: str, rows: Sequence[reader.Row]) -> list[dict[str, Any]]:
+def shown(suite: str, rows: Sequence[reader.ResultRow]) -> list[dict[str, Any]]:
     """Key of a column -> cell, for each row of the table of results; `behind`: the shares that a row opens to."""
     results = summarize(rows)
     facts = [factory.sweep_facts(name=sweep, suite=suite) for sweep in {row.sweeps for row in rows}]

@@ -5,11 +5,11 @@ import pytest
 import results_factory as factory
 from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.report import results_table
-from iosweep.tables.reader import Row
+from iosweep.tables.reader import ResultRow
 from results_factory import DATA_PHASES, K, M, row, sweep
 
 
-def columns(*rows: Row) -> dict[str, set[object]]:
+def columns(*rows: ResultRow) -> dict[str, set[object]]:
     """Key -> cells of each column of the table of these rows."""
     shown = results_table.make_payload(summarize(rows), [], {})
     return {column.key: {cells[i] for cells in shown.rows} for i, column in enumerate(shown.columns)}

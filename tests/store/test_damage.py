@@ -190,7 +190,7 @@ def test_a_damaged_result_is_measured_again_and_kept(tmp_path: Path) -> None:
     assert store.repetitions() == {}
     again = store.commit(POINT, 1, records.record(POINT), {"x": b"y"})
     assert again.attempt == 2
-    assert store.repetitions() == {POINT: {1: again.lightened()}}
+    assert store.repetitions() == {POINT: {1: again.head()}}
     assert file.with_suffix(".damaged.json").read_bytes() == damaged
     assert Store(tmp_path).repetitions()
 
@@ -201,7 +201,7 @@ def test_a_damaged_try_that_a_later_one_replaced_does_not_matter(tmp_path: Path)
     later = store.commit(POINT, 1, records.record(POINT, retried=True), {"x": b"y"})
     file = store.point(POINT) / "r001-1.json"
     file.write_bytes(b"")
-    assert store.repetitions() == {POINT: {1: later.lightened()}}
+    assert store.repetitions() == {POINT: {1: later.head()}}
     assert store.damage() == []
     # while the later one is not whole, there is none that replaces it
     (store.point(POINT) / "r001-2.json").write_bytes(b"")

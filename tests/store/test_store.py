@@ -15,7 +15,7 @@ import records
 from iosweep.errors import Refused
 from iosweep.files import documents
 from iosweep.store import store as store_module
-from iosweep.store.record import ClaimedTarget, Missing, Needs, Record, Refusal, Repetition
+from iosweep.store.record import ClaimedTarget, Missing, Needs, Record, RecordHead, Refusal
 from iosweep.store.store import Store, unpack
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
@@ -26,12 +26,12 @@ def record(number: int = 0, **more: Any) -> Record:
     return records.record(POINT, campaign=str(number), **more)
 
 
-def number(store: Store, stored: Repetition) -> int:
+def number(store: Store, stored: RecordHead) -> int:
     """What the tests tell repetitions apart by."""
     return int(record_of(store, stored).campaign)
 
 
-def record_of(store: Store, stored: Repetition) -> Record:
+def record_of(store: Store, stored: RecordHead) -> Record:
     """The whole record of a repetition."""
     return store.record(stored.point, stored.repetition, stored.attempt)
 
@@ -41,7 +41,7 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "results" / "c")
 
 
-def only(store: Store) -> Repetition:
+def only(store: Store) -> RecordHead:
     """The one repetition that is stored."""
     [(_, repetitions)] = store.repetitions().items()
     [stored] = repetitions.values()
@@ -83,7 +83,7 @@ def test_a_copy_of_results_has_no_directory_on_the_target(store: Store, tmp_path
 def test_what_is_committed_is_found(store: Store) -> None:
     committed = store.commit(POINT, 1, record(number=5, retry="busy", retried=True), RAW)
     found = only(store)
-    assert found == committed.lightened()
+    assert found == committed.head()
     assert (found.point, found.repetition, found.attempt, found.intact) == (POINT, 1, 1, True)
     assert number(store, found) == 5
     assert (found.tool.sha256, found.target.directory) == ("t", "/t")
@@ -138,7 +138,7 @@ def test_a_crash_at_any_step_commits_nothing_or_all(store: Store, monkeypatch: p
     assert (found.attempt, number(store, found), found.intact) == ((2, 2, True) if renamed else (1, 1, True))
     # the next try does not write over what may be there
     again = store.commit(POINT, 1, record(number=3), RAW)
-    assert only(store) == again.lightened()
+    assert only(store) == again.head()
     assert not [name for name in files(store) if name.endswith(".tmp")]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from iosweep.config.sweeps import Repetitions
+from iosweep.config.sweeps import RepetitionRule
 from iosweep.judge import verdict
 from iosweep.judge.findings import Observation
 from iosweep.plan.model import Point
@@ -33,7 +33,7 @@ def judged(
     """The verdict on a run whose circumstances were all right, and the names of the checks that failed, of which some
     (`but`) are not asked. `run` replaces keys of its record."""
     phase, echo = phase or step.phase, parsed.evidence.echo
-    point = Point("p", tool, (step.name,), step.nodes, step.options, step.time_s, Repetitions(1, 1), ())
+    point = Point("p", tool, (step.name,), step.nodes, step.options, step.time_s, RepetitionRule(1, 1), ())
     files = {"role": "read", "wrong": [], "holes": "none", "files": 1, "file_size_bytes": 1 << 30, "set_bytes": 1 << 40}
     place = [echo.place] if echo and echo.place else []
     known = {"exit_code": 0, "timed_out": False, "wall_s": 1.5, "stderr": "", "files": files, "argv": [tool, *place]}

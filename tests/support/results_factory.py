@@ -19,13 +19,13 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from iosweep.analysis.summary import PointSummary, summarize
-from iosweep.config.sweeps import Repetitions
+from iosweep.config.sweeps import RepetitionRule
 from iosweep.details import FACTOR, bin_of
 from iosweep.files.documents import dump
 from iosweep.plan.model import SweepFacts
 from iosweep.programs import programs
 from iosweep.tables import columns, reader
-from iosweep.tables.reader import CampaignForm
+from iosweep.tables.reader import CampaignDocument
 
 K, M, G = 2**10, 2**20, 2**30
 DATA_PHASES = ["seq_write", "seq_read", "rand_write", "rand_read"]
@@ -246,7 +246,7 @@ def add_series(directory: Path, series: Sequence[Row], parts: Sequence[Row] = ()
     describe_again(directory)
 
 
-def row(**values: object) -> reader.Row:
+def row(**values: object) -> reader.ResultRow:
     """A valid row of the results with these columns."""
     made: dict[str, object] = dict.fromkeys(column.name for column in columns.result_columns())
     made |= {"point": "p", "phase": "rand_read", "kind": "data", "tool": "fio", "metric": "ops_per_s", "sweeps": "s"}
@@ -255,7 +255,7 @@ def row(**values: object) -> reader.Row:
 
 def sweep_facts(least: int = 1, *points: str, name: str = "s", **more: Any) -> SweepFacts:
     """A sweep of campaign.json, with at least so many repetitions of each point."""
-    often = Repetitions(least, least)
+    often = RepetitionRule(least, least)
     return SweepFacts(name=name, tool="fio", phases=(), points=points, axes={}, repetitions=often, **more)
 
 
@@ -266,15 +266,18 @@ def check(**values: object) -> reader.CheckRow:
 
 
 def loaded(
-    rows: Sequence[reader.Row] = (), checks: Sequence[reader.CheckRow] = (), nodes: Sequence[Row] = (), **about: object
+    rows: Sequence[reader.ResultRow] = (),
+    checks: Sequence[reader.CheckRow] = (),
+    nodes: Sequence[Row] = (),
+    **about: object,
 ) -> reader.Campaign:
     """A campaign as the report has it in memory. `about`: parts of campaign.json."""
     needed = {"campaign": "demo", "made": "2025-06-02T09:41:07+00:00", "iosweep_version": "0.1.0", "plan_digest": "0"}
     needed |= {"seed": 1, "target": {"directory": "/mnt/scratch/bench"}}
     needed |= dict.fromkeys(("configuration", "jobs", "sweeps"), ())
     needed |= {name: {} for name in ("limits", "results_of_nodes", "builds", "tables")}
-    known = tuple(msgspec.convert(node, reader.Node) for node in nodes)
-    return reader.Campaign(tuple(rows), tuple(checks), known, msgspec.convert(needed | about, CampaignForm))
+    known = tuple(msgspec.convert(node, reader.NodeRow) for node in nodes)
+    return reader.Campaign(tuple(rows), tuple(checks), known, msgspec.convert(needed | about, CampaignDocument))
 
 
 def describe_again(results: Path) -> None:

@@ -21,7 +21,7 @@ from iosweep.judge import agreement, statistics
 from iosweep.judge.statistics import ALPHA, Change, Noise
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import Conditions
-from iosweep.tables.reader import Campaign, Node, Value
+from iosweep.tables.reader import Campaign, NodeRow, Value
 from iosweep.text import human_count, percent_change, shortened
 from iosweep.tools import parameters, phases
 from iosweep.units import human_size
@@ -530,7 +530,7 @@ def _nodes(campaign: Campaign) -> dict[str, str]:
     }
 
 
-_FACTS: dict[str, Callable[[Node], str | None]] = {
+_FACTS: dict[str, Callable[[NodeRow], str | None]] = {
     "CPU": lambda node: node.cpu_model,
     "CPUs": lambda node: str(node.cpus) if node.cpus else None,
     "memory": lambda node: human_size(node.memory_bytes) if node.memory_bytes else None,
@@ -560,7 +560,7 @@ def _target(campaign: Campaign) -> dict[str, str]:
     }
 
 
-def _options(node: Node) -> str:
+def _options(node: NodeRow) -> str:
     """Mount options in a line of /proc/self/mountinfo: of the mount, then of the file system."""
     before, _, after = (node.mount or "").partition(" - ")
     own, of_type = before.split(), after.split()

@@ -19,7 +19,7 @@ from iosweep.judge.best import Candidate, best, candidate
 from iosweep.judge.findings import REASONS
 from iosweep.judge.statistics import Interval
 from iosweep.plan.headline_groups import load
-from iosweep.tables.reader import Row
+from iosweep.tables.reader import ResultRow
 from iosweep.text import human_count, some
 
 #: Most points that are named.
@@ -52,7 +52,7 @@ class Best:
         return self.metrics[self.column]
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ResultRow]:
         """The repetitions behind the figure, and repetitions of the same kind that do not count."""
         return [row for row in self.result.rows if bool(row.confirms) == self.confirmed]
 
@@ -105,7 +105,7 @@ class Best:
         return f"{'also ' if shared else ''}{findings.tell(others, most=1)}" if others else ""
 
     @property
-    def _doubted(self) -> list[Row]:
+    def _doubted(self) -> list[ResultRow]:
         """Of the repetitions that are not valid, those with the worst verdict."""
         rows = [row for row in self.rows if row.verdict != "missing" and not row.undisturbed]
         return [row for row in rows if worst([row.verdict]) == worst(other.verdict for other in rows)]

@@ -18,7 +18,7 @@ from iosweep.judge.agreement import COUNTED, Sample
 from iosweep.judge.findings import REASONS
 from iosweep.judge.statistics import ENOUGH, Grade, Interval, grade
 from iosweep.plan.model import SweepFacts
-from iosweep.tables.reader import PhaseOutcome, Row, Value
+from iosweep.tables.reader import ResultRow, RowVerdict, Value
 from iosweep.tools import phases
 
 #: From best to worst.
@@ -87,7 +87,7 @@ class PointSummary:
     verdict: str
     reasons: tuple[str, ...]
     metrics: Mapping[str, Metric]
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
     confirmed: Mapping[str, Metric] = field(default_factory=dict)
 
     @property
@@ -181,9 +181,9 @@ class PointSummary:
         return math.exp(fmean(map(math.log, values))) if min(values) > 0 else 0.0
 
 
-def summarize(rows: Iterable[Row]) -> list[PointSummary]:
+def summarize(rows: Iterable[ResultRow]) -> list[PointSummary]:
     """A summary for each (point, phase): points in the order of the rows, phases in the order of their tool."""
-    groups: dict[tuple[str, str], list[Row]] = {}
+    groups: dict[tuple[str, str], list[ResultRow]] = {}
     for row in rows:
         groups.setdefault((row.point, row.phase), []).append(row)
     place = {point: i for i, point in enumerate(dict.fromkeys(point for point, _ in groups))}
@@ -206,7 +206,7 @@ def summarize(rows: Iterable[Row]) -> list[PointSummary]:
     return [_summary(*one) for one in zip(ordered, metrics, metrics[len(ordered) :], strict=False)]
 
 
-def _summary(rows: Sequence[Row], metrics: Mapping[str, Metric], confirmed: Mapping[str, Metric]) -> PointSummary:
+def _summary(rows: Sequence[ResultRow], metrics: Mapping[str, Metric], confirmed: Mapping[str, Metric]) -> PointSummary:
     first = rows[0]
     asked = [row for row in rows if outcome(row) != "unneeded"] or rows
     return PointSummary(
@@ -261,7 +261,7 @@ def summarize_values(values: Sequence[float], interval: Interval | None = None) 
     )
 
 
-def _of_iterations(metric: Metric, rows: Sequence[Row]) -> Metric:
+def _of_iterations(metric: Metric, rows: Sequence[ResultRow]) -> Metric:
     """With the range of mdtest's own iterations, if there is a single repetition."""
     (first, *others) = (row for row in rows if row.verdict in COUNTED)
     if others or not first.iterations or first.iterations < 2:
@@ -271,28 +271,28 @@ def _of_iterations(metric: Metric, rows: Sequence[Row]) -> Metric:
     return replace(metric, low=low, high=high, sd=sd, iterations=first.iterations)
 
 
-def _sample(rows: Sequence[Row], column: str) -> Sample:
+def _sample(rows: Sequence[ResultRow], column: str) -> Sample:
     first, nodes = rows[0], rows[0].parameters["nodes"]
     like = (first.tool, nodes if isinstance(nodes, int) else 1)
     return Sample(like, first.phase, _values(rows, column), agreement.alike(_ran(rows)), bool(first.confirms))
 
 
-def _values(rows: Iterable[Row], column: str) -> list[float]:
+def _values(rows: Iterable[ResultRow], column: str) -> list[float]:
     return [value for row in rows if (value := counted(row, column)) is not None]
 
 
-def _ran(rows: Iterable[Row]) -> list[tuple[str | None, str | None]]:
+def _ran(rows: Iterable[ResultRow]) -> list[tuple[str | None, str | None]]:
     """The distinct (hosts, Slurm job) of the rows that count."""
     return list(dict.fromkeys((row.hosts, row.slurm_job) for row in rows if row.verdict in COUNTED))
 
 
-def counted(row: Row, column: str) -> float | None:
+def counted(row: ResultRow, column: str) -> float | None:
     """Figure of a repetition in the column's unit; None without one, or if the repetition does not count."""
     value = row.figures.get(column) if row.verdict in COUNTED else None
     return value if value is not None and math.isfinite(value) else None
 
 
-def hosts_of(row: Row) -> tuple[str, ...]:
+def hosts_of(row: ResultRow) -> tuple[str, ...]:
     """Nodes that measured a row, first node first; empty if nothing was measured."""
     return tuple(row.hosts.split(",")) if row.hosts else ()
 
@@ -311,14 +311,14 @@ class Repetitions:
     reasons: tuple[str, ...]
 
 
-def repetitions(rows: Iterable[PhaseOutcome], sweeps: Iterable[SweepFacts]) -> list[Repetitions]:
+def repetitions(rows: Iterable[RowVerdict], sweeps: Iterable[SweepFacts]) -> list[Repetitions]:
     """The planned repetitions of a campaign, in the order of its rows. sweeps: tell how many repetitions a point
     without any was to have."""
     planned: dict[str, int] = {}
     for sweep in sweeps:
         for point in sweep.points:
             planned[point] = max(planned.get(point, 1), sweep.repetitions.min)
-    groups: dict[tuple[str, int | None], list[PhaseOutcome]] = {}
+    groups: dict[tuple[str, int | None], list[RowVerdict]] = {}
     for row in rows:
         groups.setdefault((row.point, row.repetition), []).append(row)
     found = []
@@ -332,7 +332,7 @@ def repetitions(rows: Iterable[PhaseOutcome], sweeps: Iterable[SweepFacts]) -> l
     return found
 
 
-def outcome(row: PhaseOutcome) -> str:
+def outcome(row: RowVerdict) -> str:
     """The outcome of a row. An unknown verdict counts as invalid."""
     if row.verdict == "missing" and (row.left or row.unneeded):
         return "left" if row.left else "unneeded"

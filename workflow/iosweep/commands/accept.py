@@ -21,7 +21,7 @@ from iosweep.config import criteria, yaml_lines
 from iosweep.errors import CommandError, ConfigError
 from iosweep.files import documents
 from iosweep.plan.headline_groups import unfit as not_measured
-from iosweep.tables.reader import Campaign, CampaignForm
+from iosweep.tables.reader import Campaign, CampaignDocument
 from iosweep.text import printable
 
 #: Exit code where nothing can be decided: wrong arguments or criteria, no tables.
@@ -115,7 +115,7 @@ def show(decisions: Sequence[Decision], every: bool = False) -> None:
         prose("`iosweep accept --all` shows the notes and the other causes, too")
 
 
-def _junit(about: CampaignForm, decisions: Sequence[Decision]) -> bytes:
+def _junit(about: CampaignDocument, decisions: Sequence[Decision]) -> bytes:
     """The XML document, in UTF-8: a test suite for the campaign, a test for each criterion. Characters that XML cannot
     hold are escaped as in a terminal."""
     counts = Counter(decision.outcome for decision in decisions)

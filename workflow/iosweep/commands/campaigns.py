@@ -16,7 +16,7 @@ from iosweep.plan.model import Plan, plan_files, read_plan
 from iosweep.store import ingested
 from iosweep.store.store import Store
 from iosweep.tables import reader
-from iosweep.tables.reader import Campaign, CampaignForm, load
+from iosweep.tables.reader import Campaign, CampaignDocument, load
 from iosweep.text import shortened, some
 from iosweep.units import parse_duration, parse_share
 
@@ -150,7 +150,7 @@ def _remedy(results: Path) -> str:
     return no_plan(results) or f"`iosweep report {shlex.quote(str(results))}` makes the tables"
 
 
-def damage_in_tables(results: Path, tables: CampaignForm) -> list[str]:
+def damage_in_tables(results: Path, tables: CampaignDocument) -> list[str]:
     """Files that were damaged when the tables were made, as sentences."""
     return [documents.sentence(f"{results}/{file}", why) for file, why in tables.damaged.items()]
 

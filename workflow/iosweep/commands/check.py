@@ -28,7 +28,7 @@ from iosweep.plan.model import Plan, plan_files
 from iosweep.store import ingested
 from iosweep.store.store import Store
 from iosweep.tables import reader
-from iosweep.tables.reader import CampaignForm, PhaseOutcome
+from iosweep.tables.reader import CampaignDocument, RowVerdict
 from iosweep.text import human_count, some
 
 #: Verdicts with which a campaign fails.
@@ -113,7 +113,7 @@ def read_outcome(results: Path) -> Outcome:
     outcome = Outcome(name, results, None, left, damaged=damaged)
     if tables is None:
         return outcome
-    read, columns = partial(msgspec.convert, type=PhaseOutcome), PhaseOutcome.__struct_fields__
+    read, columns = partial(msgspec.convert, type=RowVerdict), RowVerdict.__struct_fields__
     try:
         found = repetitions(reader.read_rows(results, "results.parquet", read, columns), tables.sweeps)
         stale = tables.plan_digest != digest if digest else _stale(store, tables, plan)
@@ -133,7 +133,7 @@ def count_left(plan: Plan | None, store: Store) -> int:
     return sum(len(n) for points in left.values() for id, n in points.items() if id not in missing)
 
 
-def _stale(store: Store, tables: CampaignForm, plan: Plan | None) -> bool:
+def _stale(store: Store, tables: CampaignDocument, plan: Plan | None) -> bool:
     """Whether something was stored or damaged, or another plan was written, since the tables were made."""
     results = store.path
     points = {point.id for point in plan.points} if plan else set()

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import say
 from iosweep.errors import CommandError
-from iosweep.store.record import Repetition
+from iosweep.store.record import RecordHead
 from iosweep.store.store import Store
 from iosweep.tables import reader
 from iosweep.text import human_count
@@ -85,7 +85,7 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _of_verdict(store: Store, verdicts: Sequence[str]) -> list[Repetition]:
+def _of_verdict(store: Store, verdicts: Sequence[str]) -> list[RecordHead]:
     """Stored repetitions with one of these verdicts in the tables. Repetitions that are newer than the tables are not
     chosen, and a message counts them. Raises CommandError."""
     try:

@@ -32,7 +32,7 @@ from iosweep.judge.findings import ranked
 from iosweep.judge.remaining import Ran, pace, ran, to_go_s
 from iosweep.plan.model import Allocation, Plan, Point, plan_files, read_plan
 from iosweep.slurm.query import Job
-from iosweep.store.record import DataSet, Judged, Refusal, Repetition, TotalSpent
+from iosweep.store.record import DataSet, JudgedRecord, RecordHead, Refusal, TotalSpent
 from iosweep.store.store import Store
 from iosweep.target import lock
 from iosweep.text import human_count, printable, shortened
@@ -174,7 +174,7 @@ class _Stored(NamedTuple):
     """A stored repetition. `reasons`: why it is not valid."""
 
     point: Point
-    repetition: Repetition
+    repetition: RecordHead
     ran: Ran
     reasons: tuple[str, ...]
 
@@ -198,7 +198,7 @@ def read_progress(results: Path, queue: Queue) -> Progress:
     # the build that measured last is the tool that is used; this machine may have another one, or none
     builds = {each.point.tool: each.repetition.tool.sha256 for each in stored}
     machine = remaining.LocalMachine(tools=builds, target=stored[-1].repetition.target.facts if stored else None)
-    by_point: dict[str, dict[int, Repetition]] = {}
+    by_point: dict[str, dict[int, RecordHead]] = {}
     for each in stored:
         by_point.setdefault(each.point.id, {})[each.repetition.repetition] = each.repetition
     rest = remaining.find(plan, by_point, {}, machine)
@@ -258,9 +258,9 @@ def read_progress(results: Path, queue: Queue) -> Progress:
 
 def _read_stored(store: Store, plan: Plan) -> Iterator[_Stored]:
     for point in plan.points:
-        for judged in store.records_of(point.id, Judged):
+        for judged in store.records_of(point.id, JudgedRecord):
             reasons = tuple(reason for row in judged.rows for reason in row.reasons)
-            yield _Stored(point, judged.lightened(), ran(judged), reasons)
+            yield _Stored(point, judged.head(), ran(judged), reasons)
 
 
 def _damage(store: Store) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from iosweep.config import criteria, models, sections
 from iosweep.config.sections import unknown
-from iosweep.config.sweeps import Config, Repetitions, Sweep
+from iosweep.config.sweeps import Config, RepetitionRule, Sweep
 from iosweep.config.yaml_lines import COMMAND_LINE, Document, KeyPath, dotted, load
 from iosweep.errors import ConfigError, Problem
 from iosweep.text import human_count, shortened
@@ -267,10 +267,10 @@ def _sweep(model: Any, document: Document, path: KeyPath) -> Sweep:
     )
 
 
-def _repetitions(value: int | models.Repetitions, confirm: int) -> Repetitions:
+def _repetitions(value: int | models.Repetitions, confirm: int) -> RepetitionRule:
     if isinstance(value, int):
-        return Repetitions(value, value, confirm=confirm)
-    return Repetitions(value.min, value.max, value.until_ci95_half_width, confirm)
+        return RepetitionRule(value, value, confirm=confirm)
+    return RepetitionRule(value.min, value.max, value.until_ci95_half_width, confirm)
 
 
 def _has_effect(option: Option, sweep: Sweep) -> bool:

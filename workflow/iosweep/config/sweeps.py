@@ -31,7 +31,7 @@ class Sweep:
     options: Mapping[str, Value]
     exclude: tuple[Mapping[str, tuple[Value, ...]], ...]
     phase_time_s: float | None  # None: one pass over the files
-    repetitions: Repetitions
+    repetitions: RepetitionRule
     ramp: str | None = None  # axis that is climbed until nothing more is gained
     description: str | None = None
     suite: str | None = None
@@ -61,7 +61,7 @@ class Config:
         return self.documents[0].problem(("accept", criterion.name), message)
 
 
-class Repetitions(Part, frozen=True, forbid_unknown_fields=True):
+class RepetitionRule(Part, frozen=True, forbid_unknown_fields=True):
     """How often a point is measured. `half_width` is a fraction of the mean; None: always `min` times.
 
     confirm: fresh repetitions of a point that is the best of its phase. They have the numbers after `max`, so a number

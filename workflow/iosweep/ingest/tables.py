@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 import iosweep
-from iosweep.config.sweeps import Repetitions
+from iosweep.config.sweeps import RepetitionRule
 from iosweep.files import documents, safe_paths
 from iosweep.ingest import outputs
 from iosweep.judge.agreement import COUNTED, TIMES, Headline, agreements, verdict_columns
@@ -272,7 +272,7 @@ def _sweep(name: str, rows: Sequence[Values]) -> SweepFacts:
         phases=tuple(phase for phase in phases() if phase in measured),
         axes=dict(_axes(rows)),
         points=tuple(dict.fromkeys(str(row["point"]) for row in rows)),
-        repetitions=Repetitions(1, max(int(str(row["repetition"])) for row in rows)),
+        repetitions=RepetitionRule(1, max(int(str(row["repetition"])) for row in rows)),
         description="Ingested.",
     )
 

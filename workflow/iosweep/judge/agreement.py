@@ -15,7 +15,7 @@ from iosweep.judge.checks import CHECKS
 from iosweep.judge.findings import NOT_APPLICABLE, REASONS, Check, failed, passed, unchecked
 from iosweep.judge.statistics import Interval, Noise
 from iosweep.plan.model import Point
-from iosweep.store.record import Finding, Repetition, Row
+from iosweep.store.record import Finding, JudgedPhase, RecordHead
 from iosweep.tools import phases
 from iosweep.units import human_rate
 
@@ -40,12 +40,12 @@ class Headline(NamedTuple):
     times: tuple[object, ...] = ()
 
 
-def headlines(point: Point, repetition: Repetition) -> Iterator[Headline]:
+def headlines(point: Point, repetition: RecordHead) -> Iterator[Headline]:
     """The phases of a repetition that count."""
     confirms, like, ran = point.repetitions.confirms(repetition.repetition), (point.tool, point.nodes), repetition.ran
     for row in repetition.rows:
         if row.verdict in COUNTED:
-            times = tuple(map(row.values.get, TIMES)) if isinstance(row, Row) else ()
+            times = tuple(map(row.values.get, TIMES)) if isinstance(row, JudgedPhase) else ()
             yield Headline(point.id, row.phase, confirms, like, row.headline, ran, times)
 
 

@@ -18,7 +18,7 @@ from iosweep.judge.statistics import student_t
 from iosweep.plan.forecast import longest_of
 from iosweep.plan.headline_groups import HeadlineGroup
 from iosweep.plan.model import Allocation, Plan, Point
-from iosweep.store.record import Repetition
+from iosweep.store.record import RecordHead
 from iosweep.tools import Value, parameters
 
 
@@ -56,7 +56,7 @@ def best(candidates: Iterable[Candidate | None], lowest: bool = False) -> Candid
     )
 
 
-def selection(point: Point, counted: Mapping[int, Repetition]) -> dict[int, Repetition]:
+def selection(point: Point, counted: Mapping[int, RecordHead]) -> dict[int, RecordHead]:
     """The repetitions that choose the best point, without those that confirm it."""
     return {number: result for number, result in counted.items() if not point.repetitions.confirms(number)}
 
@@ -65,7 +65,7 @@ def fresh_numbers(
     plan: Plan,
     allocation: Allocation,
     groups: Mapping[HeadlineGroup, Sequence[Point]],
-    counted: Mapping[str, Mapping[int, Repetition]],
+    counted: Mapping[str, Mapping[int, RecordHead]],
     absent: Collection[str],
     unneeded: Collection[str] = (),
 ) -> dict[str, list[int]]:
@@ -94,7 +94,7 @@ def fresh_numbers(
     return fresh
 
 
-def _candidate(group: HeadlineGroup, point: Point, counted: Mapping[int, Repetition]) -> Candidate | None:
+def _candidate(group: HeadlineGroup, point: Point, counted: Mapping[int, RecordHead]) -> Candidate | None:
     rows = (row for _, repetition in sorted(selection(point, counted).items()) for row in repetition.rows)
     figures = ((row.latency_mean_s if group.latency else row.headline, row) for row in rows if row.phase == group.phase)
     return candidate(point.id, ((figure, row.verdict == "valid") for figure, row in figures))
@@ -314,7 +314,7 @@ def _least_gain(noise: tuple[float, int] | None, n: int, m: int) -> float:
     return max(math.log1p(LEAST_GAIN), student_t(freedom) * sd * math.sqrt(1 / n + 1 / m))
 
 
-def figures(repetitions: Iterable[Repetition]) -> dict[str, list[float]]:
+def figures(repetitions: Iterable[RecordHead]) -> dict[str, list[float]]:
     """phase -> the figures of some repetitions."""
     by_phase: dict[str, list[float]] = {}
     for repetition in repetitions:

@@ -14,7 +14,7 @@ from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets, repetition_needs
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
-from iosweep.store.record import DataSet, Judged, Missing, Repetition, Target
+from iosweep.store.record import DataSet, JudgedRecord, Missing, RecordHead, Target
 from iosweep.target.identify import volume
 from iosweep.tools import tools
 
@@ -54,7 +54,7 @@ class Remaining:
 
 def find(
     plan: Plan,
-    results: Mapping[str, Mapping[int, Repetition]],
+    results: Mapping[str, Mapping[int, RecordHead]],
     missing: Mapping[str, Missing],
     machine: LocalMachine,
     only: str | None = None,
@@ -65,7 +65,7 @@ def find(
     budget of tries; results of another tool build or file system and damaged ones are measured again. A missing point
     is not left while what it needs is still absent, and neither is one that a ramp has found not to be needed.
     """
-    counted: dict[str, dict[int, Repetition]] = {}
+    counted: dict[str, dict[int, RecordHead]] = {}
     absent: set[str] = set()
     for allocation in plan.allocations:
         budget = _retries(plan, allocation, results)
@@ -93,7 +93,7 @@ def find(
     return Remaining(grouped(needs.now), grouped(expected), grouped(needs.unneeded))
 
 
-def _retries(plan: Plan, allocation: Allocation, results: Mapping[str, Mapping[int, Repetition]]) -> int:
+def _retries(plan: Plan, allocation: Allocation, results: Mapping[str, Mapping[int, RecordHead]]) -> int:
     """Number of repetitions of an allocation that may still be tried again."""
     share = plan.limits.retried
     planned = sum(p.repetitions.min for p in allocation.points)
@@ -129,7 +129,7 @@ def out_of_time(missing: Missing, plan: Plan) -> bool:
     return spent_s is not None and limits.over_time == "trim" and limits.time is not None and limits.time <= spent_s
 
 
-def current(result: Repetition, plan: Plan, point: Point, machine: LocalMachine) -> bool:
+def current(result: RecordHead, plan: Plan, point: Point, machine: LocalMachine) -> bool:
     """Whether a result is intact, from this target and tool build, with ranks bound as they would be now."""
     if not result.intact or not measures(result.target, plan):
         return False
@@ -146,7 +146,7 @@ def measures(target: Target, plan: Plan) -> bool:
     return (target.directory, target.layout) == (plan.target.directory, plan.target.layout)
 
 
-def elsewhere(result: Repetition, machine: LocalMachine) -> bool:
+def elsewhere(result: RecordHead, machine: LocalMachine) -> bool:
     """Whether a result comes from another file system than that of the machine."""
     return machine.target is not None and volume(result.target.facts) != volume(machine.target)
 
@@ -163,7 +163,7 @@ class Wanted:
 
 def wanted(
     plan: Plan,
-    counted: Mapping[str, Mapping[int, Repetition]],
+    counted: Mapping[str, Mapping[int, RecordHead]],
     absent: Collection[str],
     aside: Collection[str] = (),
 ) -> Wanted:
@@ -196,7 +196,7 @@ def wanted(
 
 
 def still_wanted(
-    allocation: Allocation, have: Mapping[str, Mapping[int, Repetition]], points: Sequence[Point]
+    allocation: Allocation, have: Mapping[str, Mapping[int, RecordHead]], points: Sequence[Point]
 ) -> dict[str, list[int]]:
     """point -> numbers of the repetitions that it still needs; at most the next one where the interval decides. Without
     empty entries.
@@ -220,7 +220,7 @@ def still_wanted(
     return {point.id: lacks[point.id] for point in points if point.id in lacks}
 
 
-def _widths(allocation: Allocation, have: Mapping[str, Mapping[int, Repetition]]) -> dict[str, list[float]]:
+def _widths(allocation: Allocation, have: Mapping[str, Mapping[int, RecordHead]]) -> dict[str, list[float]]:
     """point -> half width of the interval of its phases, as a share, as in tables and report; infinite with too few
     repetitions for a grade.
 
@@ -254,7 +254,7 @@ class Ran(NamedTuple):
     took_s: float
 
 
-def ran(judged: Judged) -> Ran:
+def ran(judged: JudgedRecord) -> Ran:
     """The times of a stored repetition; phases of one command share theirs."""
     commands = {(row.started, row.values.get("wall_s")) for row in judged.rows}
     return Ran(judged.point, judged.ended.timestamp(), sum(float(wall_s or 0) for _, wall_s in commands))

@@ -25,7 +25,7 @@ from iosweep.judge.findings import NOT_APPLICABLE, Observation, chained
 from iosweep.node import monitor
 from iosweep.node.pinning import CpuRecord
 from iosweep.plan.model import Plan, Point
-from iosweep.store.record import Finding, Record, Row, Value, Verdict
+from iosweep.store.record import Finding, JudgedPhase, Record, Value, Verdict
 from iosweep.tools import Parsed, Phase, Step, Streams, tools
 
 #: Integers of the tables have 64 bits, and the square of a float has to be finite.
@@ -65,7 +65,7 @@ def judge(
     record: Record,
     printed: Mapping[str, Streams],
     memory_bytes: Mapping[str, int | None],
-) -> tuple[Row, ...]:
+) -> tuple[JudgedPhase, ...]:
     """The rows of a repetition, in the order of its phases.
 
     printed: step -> its streams; memory_bytes: host -> its memory, None if unknown. Raises what a record of another
@@ -111,7 +111,7 @@ def _parse(point: Point, step: Step, phase: Phase, streams: Streams, hosts: Sequ
     return replace(parsed, evidence=evidence, figures=figures, problems=problems)
 
 
-def _row(seen: Observation, host: str) -> Row:
+def _row(seen: Observation, host: str) -> JudgedPhase:
     """The row of a phase. host: the first node."""
     phase, run, parsed = seen.phase, seen.run, seen.parsed
     evidence, figures = parsed.evidence, parsed.figures
@@ -119,7 +119,7 @@ def _row(seen: Observation, host: str) -> Row:
     verdict, reasons = verdict_of(findings)
     counts = figures if verdict != "invalid" else {}
     histogram = evidence.latencies
-    return Row(
+    return JudgedPhase(
         phase=phase.name,
         verdict=verdict,
         reasons=reasons,

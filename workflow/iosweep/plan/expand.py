@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from iosweep.config.sweeps import Config, Repetitions, Sweep
+from iosweep.config.sweeps import Config, RepetitionRule, Sweep
 from iosweep.errors import ConfigError, Problem
 from iosweep.node.pinning import CpuSettings
 from iosweep.plan.forecast import over_limits
@@ -183,9 +183,11 @@ def _part(name: str, value: Value) -> str:
     return option.id_form.format(option.text(value))
 
 
-def _more(a: Repetitions, b: Repetitions) -> Repetitions:
+def _more(a: RepetitionRule, b: RepetitionRule) -> RepetitionRule:
     widths = [r.half_width for r in (a, b) if r.half_width is not None]
-    return Repetitions(max(a.min, b.min), max(a.max, b.max), min(widths) if widths else None, max(a.confirm, b.confirm))
+    return RepetitionRule(
+        max(a.min, b.min), max(a.max, b.max), min(widths) if widths else None, max(a.confirm, b.confirm)
+    )
 
 
 def _timed(sweep: Sweep) -> bool:

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from iosweep.config.criteria import Criterion
-from iosweep.config.sweeps import Repetitions
+from iosweep.config.sweeps import RepetitionRule
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Count, Deadline, Integer, Name, Part, PathText, Seconds, Share, Some
 from iosweep.node.pinning import CpuSettings
@@ -40,7 +40,7 @@ class SweepFacts(Part, frozen=True, kw_only=True):
     phases: tuple[str, ...]
     points: tuple[Name, ...]
     ramp: str | None = None
-    repetitions: Repetitions
+    repetitions: RepetitionRule
     scaled: bool = False
     source: str | None = None
     suite: str | None = None
@@ -102,7 +102,7 @@ class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     nodes: Some
     options: Mapping[str, Value]
     phase_time_s: Seconds | None
-    repetitions: Repetitions
+    repetitions: RepetitionRule
     sweeps: Annotated[tuple[Name, ...], Meta(min_length=1)]
 
     @cached_property

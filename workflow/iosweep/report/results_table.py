@@ -18,7 +18,7 @@ from iosweep.judge.agreement import COUNTED
 from iosweep.judge.nodes import coarser, summed
 from iosweep.plan.model import SweepFacts
 from iosweep.report.tables import Phase, find_open_checks
-from iosweep.tables.reader import CheckRow, PhaseKey, Row, Value
+from iosweep.tables.reader import CheckRow, PhaseKey, ResultRow, Value
 from iosweep.tools import Option, parameters
 
 # the table
@@ -271,17 +271,17 @@ def _details(result: PointSummary, shares: PublishedShares, opened: Mapping[Phas
     )
 
 
-def _where(row: Row, with_build: bool) -> str:
+def _where(row: ResultRow, with_build: bool) -> str:
     """`on node[01-04], Slurm job 104`; "" if nothing was measured."""
     hosts = formats.hosts(hosts_of(row))
     parts = [f"on {hosts}" if hosts else "", f"Slurm job {row.slurm_job}" if row.slurm_job else ""]
     return ", ".join(filter(None, [*parts, f"build {row.tool_build}" if with_build and row.tool_build else ""]))
 
 
-def _of_repetition(name: str, size: float) -> Callable[[Row], Cell]:
+def _of_repetition(name: str, size: float) -> Callable[[ResultRow], Cell]:
     """Read a figure of a repetition; `passes` only if data was moved more than once."""
 
-    def read(row: Row) -> Cell:
+    def read(row: ResultRow) -> Cell:
         value = row.figures.get(name)
         return None if name == "passes" and value is not None and value <= 1 else _scaled(value, size)
 
@@ -289,7 +289,7 @@ def _of_repetition(name: str, size: float) -> Callable[[Row], Cell]:
 
 
 #: Columns of the table of repetitions, each with the function that reads its cells.
-_REPETITION: list[tuple[Column, Callable[[Row], Cell]]] = [
+_REPETITION: list[tuple[Column, Callable[[ResultRow], Cell]]] = [
     (Column("repetition", "count"), lambda row: row.repetition),
     (Column("verdict", "verdict"), outcome),
     (Column("fresh", "text"), lambda row: "yes" if row.confirms else None),

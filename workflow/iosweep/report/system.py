@@ -12,8 +12,7 @@ from iosweep.analysis.summary import PointSummary, worst
 from iosweep.judge.agreement import COUNTED
 from iosweep.node.cpus import CONFIGURATION, NO_CPUS, Overlap, Topology, listed, named, overlap, parse
 from iosweep.report.tables import Cell, Table, TableRow
-from iosweep.tables.reader import Campaign, CheckRow, Row
-from iosweep.tables.reader import Node as NodeRow
+from iosweep.tables.reader import Campaign, CheckRow, NodeRow, ResultRow
 from iosweep.text import human_count, some
 from iosweep.tools.axes import TRANSFER_SIZE
 
@@ -504,7 +503,7 @@ def _modes(campaign: Campaign) -> Iterator[str]:
         yield f"{_share(count, len(rows), text)}."
 
 
-def _mode(row: Row) -> str:
+def _mode(row: ResultRow) -> str:
     pinning, placement = row.pinning, row.placement
     if placement:
         return f"ranks and workers were bound (pinning: {pinning}, placement: {placement})"
@@ -513,7 +512,7 @@ def _mode(row: Row) -> str:
     return "the CPU masks of ranks and workers were not read"
 
 
-def _key(row: Row | CheckRow) -> tuple[str, int | None, str]:
+def _key(row: ResultRow | CheckRow) -> tuple[str, int | None, str]:
     return row.point, row.repetition, row.phase
 
 

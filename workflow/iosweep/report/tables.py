@@ -15,11 +15,11 @@ from iosweep.analysis.summary import (
     merge_point_parameters,
     phase_order,
 )
-from iosweep.config.sweeps import Repetitions
+from iosweep.config.sweeps import RepetitionRule
 from iosweep.judge.findings import ROOTS
 from iosweep.plan.model import SweepFacts
 from iosweep.programs.programs import BuildDocument, BuiltProgram
-from iosweep.tables.reader import PRECISE, Campaign, CheckRow, Row, Value
+from iosweep.tables.reader import PRECISE, Campaign, CheckRow, ResultRow, Value
 from iosweep.tools.axes import NODES
 from iosweep.tools.mdtest.command import OPTIONS
 from iosweep.tools.mdtest.output import ROWS
@@ -245,7 +245,7 @@ class Build:
 
 def describe_builds(campaign: Campaign, results: Sequence[PointSummary]) -> list[Build]:
     """The builds behind the results, tool by tool."""
-    measured: dict[tuple[str, str], list[Row]] = {}  # (tool, name of the build) -> rows
+    measured: dict[tuple[str, str], list[ResultRow]] = {}  # (tool, name of the build) -> rows
     for row in campaign.rows:
         if row.tool_build:
             measured.setdefault((row.tool, row.tool_build), []).append(row)
@@ -311,7 +311,7 @@ def name_programs(campaign: Campaign) -> list[str]:
     return list(found)
 
 
-def describe_repetitions(settings: Repetitions) -> str:
+def describe_repetitions(settings: RepetitionRule) -> str:
     """`3 to 10, until the 95 % confidence interval is within ± 5 %`"""
     low, high, until = settings.min, settings.max, settings.half_width
     text = str(low) if low == high else f"{low} to {high}"

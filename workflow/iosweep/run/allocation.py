@@ -320,7 +320,7 @@ class Loop:
             raise
         budget.finished(point, cost, began_s)
         if record.attempt == 1:
-            work.done.setdefault(point, {})[number] = record.lightened()
+            work.done.setdefault(point, {})[number] = record.head()
         else:  # a second try does not always count
             work.done[point] = self._setup.store.repetitions_of(point)
         self._setup.request.reporter.finished(record, cost.time_s)

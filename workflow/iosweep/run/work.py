@@ -21,7 +21,7 @@ from iosweep.programs.programs import Program
 from iosweep.programs.spack import Built
 from iosweep.run.agents import RemoteAgents
 from iosweep.slurm import query
-from iosweep.store.record import Missing, Record, Repetition
+from iosweep.store.record import Missing, Record, RecordHead
 from iosweep.store.store import Store
 from iosweep.target.agent import Agent
 from iosweep.text import human_count, printable
@@ -109,7 +109,7 @@ class Setup:
 
 
 #: point -> repetition -> its result, and point -> repetitions that are left.
-Done = dict[str, dict[int, Repetition]]
+Done = dict[str, dict[int, RecordHead]]
 Left = dict[str, list[int]]
 
 

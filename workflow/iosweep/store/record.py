@@ -1,7 +1,7 @@
 """The documents of a campaign (docs/store.md).
 
-The record of a repetition, points/<point>/r<repetition>-<try>.json, is read to three depths: `Record` is all of it,
-`Judged` the part that the tables read, `Repetition` the part that decides what counts. After it the small documents.
+The record of a repetition, points/<point>/r<repetition>-<try>.json, is read to three depths: `RecordHead` decides
+what counts, `JudgedRecord` is the part that the tables read, `Record` all of it. After it the small documents.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Finding(Part, frozen=True, array_like=True):
     curable: bool = False
 
 
-class Outcome(Part, frozen=True, kw_only=True):
+class PhaseVerdict(Part, frozen=True, kw_only=True):
     """The part of a judged phase that decisions need. headline: its figure; latency_mean_s: mean latency of an I/O;
     both None where the verdict is invalid."""
 
@@ -164,7 +164,7 @@ class Outcome(Part, frozen=True, kw_only=True):
     latency_mean_s: Number | None = None
 
 
-class Row(Outcome, frozen=True, kw_only=True):
+class JudgedPhase(PhaseVerdict, frozen=True, kw_only=True):
     """A judged phase of a repetition: a row of the tables.
 
     values: column of results.parquet -> its value, for the columns that raw output and run decide; findings: check ->
@@ -182,7 +182,7 @@ class Row(Outcome, frozen=True, kw_only=True):
     used_cpus: dict[str, str | None] = field(default_factory=dict)
 
 
-class Repetition(Document, frozen=True, kw_only=True):
+class RecordHead(Document, frozen=True, kw_only=True):
     """The part of a record that decides whether it counts, and what is left to measure. msgspec skips the rest, so
     100,000 of them fit into memory.
 
@@ -205,7 +205,7 @@ class Repetition(Document, frozen=True, kw_only=True):
     retried: bool = False
     raw: Archive = Archive("", "", 0)
     judged: str = ""
-    rows: tuple[Outcome, ...] = ()
+    rows: tuple[PhaseVerdict, ...] = ()
 
     @property
     def ran(self) -> tuple[str, str | None]:
@@ -227,7 +227,7 @@ def _shared(part: _Shared) -> _Shared:
     return part
 
 
-class Judged(Repetition, frozen=True, kw_only=True):
+class JudgedRecord(RecordHead, frozen=True, kw_only=True):
     """The part of a record that the tables read. node: the key of the first node's facts; nodes: of all of them.
 
     session: one run of an allocation (its Slurm job, else when it began); build: key of the build document.
@@ -240,11 +240,11 @@ class Judged(Repetition, frozen=True, kw_only=True):
     launcher: Launcher | None = None
     session: str | None = None
     build: str | None = None
-    rows: tuple[Row, ...] = ()
+    rows: tuple[JudgedPhase, ...] = ()
 
-    def lightened(self) -> Repetition:
+    def head(self) -> RecordHead:
         """The part that stays in memory, as there may be 100,000 records: equal targets and builds share an object."""
-        light = msgspec.convert(self, Repetition, from_attributes=True)
+        light = msgspec.convert(self, RecordHead, from_attributes=True)
         return msgspec.structs.replace(light, tool=_shared(light.tool), target=_shared(light.target))
 
     @property
@@ -253,7 +253,7 @@ class Judged(Repetition, frozen=True, kw_only=True):
         return self.nodes or {self.host: self.node}
 
 
-class Record(Judged, frozen=True, kw_only=True):
+class Record(JudgedRecord, frozen=True, kw_only=True):
     """A stored repetition. No rows where the judgment failed by a fault of ours: `iosweep tables` judges again."""
 
     iosweep: str = ""

@@ -38,8 +38,8 @@ from iosweep.store.record import (
     Marker,
     Missing,
     Record,
+    RecordHead,
     Refusal,
-    Repetition,
 )
 from iosweep.target import lock
 from iosweep.text import human_count, printable, some
@@ -65,7 +65,7 @@ _LOCKS = (lock.NAME, RUN_LOCK)
 Kind = TypeVar("Kind", bound=Document)
 T = TypeVar("T")
 #: The depth to which records are read.
-Depth = TypeVar("Depth", bound=Repetition)
+Depth = TypeVar("Depth", bound=RecordHead)
 
 
 class Store:
@@ -89,14 +89,14 @@ class Store:
                 self._is_folder("points", name)
         return sorted(name for name, is_folder in folders.items() if is_folder)
 
-    def repetitions(self) -> dict[str, dict[int, Repetition]]:
+    def repetitions(self) -> dict[str, dict[int, RecordHead]]:
         """point -> repetition -> the try that counts. One scan; archives are judged by their size alone."""
-        stored = {point: {r.repetition: r for r in self._records(point, Repetition)} for point in self.points()}
+        stored = {point: {r.repetition: r for r in self._records(point, RecordHead)} for point in self.points()}
         return {point: repetitions for point, repetitions in stored.items() if repetitions}
 
-    def repetitions_of(self, point: str) -> dict[int, Repetition]:
+    def repetitions_of(self, point: str) -> dict[int, RecordHead]:
         """repetition -> the try that counts, of one point."""
-        return {r.repetition: r for r in self.records_of(point, Repetition)}
+        return {r.repetition: r for r in self.records_of(point, RecordHead)}
 
     def records_of(self, point: str, depth: type[Depth]) -> Iterator[Depth]:
         """The records of one point that count, in the order of repetitions."""
@@ -155,7 +155,7 @@ class Store:
         """The whole record of a try. Raises FileNotFoundError, Damaged."""
         return self._read(point, repetition, attempt, Record)
 
-    def raw(self, repetition: Repetition) -> bytes | None:
+    def raw(self, repetition: RecordHead) -> bytes | None:
         """The archive of a repetition, None if it is not as stored (`damaged` says why)."""
         file = self._file(repetition.point, repetition.raw.name)
         data = self._read_whole(documents.content, file, min(repetition.raw.bytes, _ARCHIVE_BYTES))
@@ -216,7 +216,7 @@ class Store:
         for attempt in tries_of(place.names(), repetition):
             with contextlib.suppress(FileNotFoundError):
                 try:
-                    self._read(point, repetition, attempt, Repetition)
+                    self._read(point, repetition, attempt, RecordHead)
                 except Damaged:
                     place.rename(file_name(repetition, attempt, "json"), file_name(repetition, attempt, "damaged.json"))
 
@@ -225,22 +225,22 @@ class Store:
         name = file_name(record.repetition, record.attempt, "json")
         safe_paths.write(self.path, f"points/{record.point}/{name}", documents.dump(record))
 
-    def supersede(self, repetition: Repetition) -> Path:
+    def supersede(self, repetition: RecordHead) -> Path:
         """Open a repetition again; returns the new path of its record, which stays."""
         return self._rename_tries(repetition, "superseded")
 
-    def set_aside(self, repetition: Repetition) -> bool:
+    def set_aside(self, repetition: RecordHead) -> bool:
         """Open a repetition again whose archive was changed. False where it was not, or the results are read-only."""
         try:
             return self.changed(repetition) and bool(self._rename_tries(repetition, "damaged"))
         except OSError:
             return False
 
-    def changed(self, repetition: Repetition) -> bool:
+    def changed(self, repetition: RecordHead) -> bool:
         """Whether `raw` found that the archive of a repetition has another content than was stored."""
         return self.damaged.get(self._file(repetition.point, repetition.raw.name)) == _CHANGED
 
-    def _rename_tries(self, repetition: Repetition, suffix: str) -> Path:
+    def _rename_tries(self, repetition: RecordHead, suffix: str) -> Path:
         """Rename the records of all tries of a repetition, so that none counts. suffix: of this one; the others are
         superseded."""
         number = repetition.repetition
@@ -438,7 +438,7 @@ class Store:
         return [documents.sentence(path, why) + documents.cure(path) for path, why in sorted(self.damaged.items())]
 
 
-def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, Repetition]]) -> str | None:
+def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, RecordHead]]) -> str | None:
     """Why a campaign cannot have its name: the results are not ours, were ingested, are another campaign's (a copy), or
     another configuration measured them. A configuration that shares a point with `stored` is the same campaign."""
     if ingested.exists(store.path):

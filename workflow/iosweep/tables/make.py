@@ -38,7 +38,7 @@ from iosweep.node.cpus import listed, parse
 from iosweep.node.facts import NodeFacts
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.programs import programs
-from iosweep.store.record import DataSet, Judged, Missing, Refusal, Repetition, Row
+from iosweep.store.record import DataSet, JudgedPhase, JudgedRecord, Missing, RecordHead, Refusal
 from iosweep.store.store import RECORD_FILE, Store, unpack
 from iosweep.tables.columns import NOT_YET
 from iosweep.tables.reader import Job
@@ -85,13 +85,13 @@ class JudgedPoint(NamedTuple):
     """
 
     point: Point
-    repetitions: Sequence[Judged]
+    repetitions: Sequence[JudgedRecord]
     alike: Collection[int]
     damaged: Mapping[str, str]
     unusable: Mapping[int, str] = MappingProxyType({})
 
     @property
-    def counted(self) -> list[Judged]:
+    def counted(self) -> list[JudgedRecord]:
         """The repetitions that count."""
         return [r for r in self.repetitions if r.intact and r.repetition in self.alike]
 
@@ -130,7 +130,7 @@ class Judge:
     def _read(self, point: Point) -> JudgedPoint:
         """The stored repetitions that the plan has numbers for."""
         store = Store(self.results)
-        stored = [r for r in store.records_of(point.id, Judged) if r.repetition <= point.repetitions.last]
+        stored = [r for r in store.records_of(point.id, JudgedRecord) if r.repetition <= point.repetitions.last]
         measured_with = [
             (r.started, r.tool.sha256, r.target.directory, volume(r.target.facts), r.bound or "") for r in stored
         ]
@@ -139,7 +139,7 @@ class Judge:
         alike = {r.repetition for r in like_newest if measures(r.target, self.plan)}
         return JudgedPoint(point, stored, alike, store.damaged)
 
-    def _stale(self, read: JudgedPoint) -> list[Judged]:
+    def _stale(self, read: JudgedPoint) -> list[JudgedRecord]:
         """The repetitions that this code has to judge."""
         key = verdict.key(self.plan, read.point)
         return [r for r in read.counted if self.always or r.judged != key]
@@ -148,14 +148,14 @@ class Judge:
         """A point whose repetitions are judged again, and stored, where the results can be written to."""
         store, key, read = Store(self.results), verdict.key(self.plan, point), self._read(point)
         again = {r.repetition: self._again(store, point, r, key) for r in self._stale(read)}
-        judged = {number: made for number, made in again.items() if isinstance(made, Judged)}
+        judged = {number: made for number, made in again.items() if isinstance(made, JudgedRecord)}
         return read._replace(
             repetitions=[judged.get(r.repetition, r) for r in read.repetitions],
             damaged={**read.damaged, **store.damaged},
             unusable={number: why for number, why in again.items() if isinstance(why, str)},
         )
 
-    def _again(self, store: Store, point: Point, r: Judged, key: str) -> Judged | str:
+    def _again(self, store: Store, point: Point, r: JudgedRecord, key: str) -> JudgedRecord | str:
         """A repetition with new rows; not intact where its archive was changed, and set aside; or why it cannot be
         judged."""
         raw = f"points/{point.id}/{r.raw.name}"
@@ -236,7 +236,7 @@ class ResultRows:
         refusals, lacking = self.store.documents(Refusal), self.store.missing()
         ramps = {sweep.ramp for sweep in self.plan.sweeps if sweep.ramp}
         depends = ramps or any(point.repetitions.confirm for point in self.plan.points)
-        intact: dict[str, Mapping[int, Repetition]] = {}
+        intact: dict[str, Mapping[int, RecordHead]] = {}
         if NODES.name in ramps:  # its steps are in several allocations
             known = self.store.repetitions()
             intact = {p.id: {n: r for n, r in known.get(p.id, {}).items() if r.intact} for p in self.plan.points}
@@ -246,7 +246,7 @@ class ResultRows:
             stored: list[_StoredPoint] = []
             for judged in self.judge.points(allocation.points):
                 self.store.damaged.update(judged.damaged)
-                intact[judged.point.id] = {r.repetition: r.lightened() for r in judged.counted}
+                intact[judged.point.id] = {r.repetition: r.head() for r in judged.counted}
                 headlines += [h for r in judged.counted for h in headlines_of(judged.point, r)]
                 stored.append(self._stored(judged))
             chose = {p.id: selection(p, intact[p.id]) for p in allocation.points}
@@ -279,7 +279,7 @@ class ResultRows:
                 stored.rows[r.repetition] = [self._row(point, values, row) for row in r.rows]
         return stored
 
-    def _row(self, point: Point, values: Values, row: Row) -> Cells:
+    def _row(self, point: Point, values: Values, row: JudgedPhase) -> Cells:
         """A row of a stored repetition. values: those that all rows of the repetition share."""
         columns = _phase_values(point.tool, row.phase, tuple(point.options))
         judgment = verdict_columns(row.verdict, row.reasons, row.findings)
@@ -348,7 +348,7 @@ def _absolute(directory: str) -> str:
     return str(Path(directory).absolute())
 
 
-def _record_values(point: Point, r: Judged, raw: str) -> Values:
+def _record_values(point: Point, r: JudgedRecord, raw: str) -> Values:
     """The values that all rows of a repetition share. `raw`: path of its archive."""
     hosts, job = r.ran
     return {
@@ -432,7 +432,7 @@ class Origins:
         default_factory=dict
     )
 
-    def add(self, point: Point, r: Judged) -> None:
+    def add(self, point: Point, r: JudgedRecord) -> None:
         """Count a repetition."""
         if (fsid := r.target.fsid) and int(fsid, 16):
             self.fsids.add(fsid)

@@ -63,7 +63,7 @@ class Target(Part, frozen=True):
     directory: str
 
 
-class CampaignForm(Part, frozen=True, kw_only=True):
+class CampaignDocument(Part, frozen=True, kw_only=True):
     """campaign.json. `made`: when; `results_of_nodes`: key of a node's facts -> its rows."""
 
     campaign: str
@@ -96,7 +96,7 @@ PRECISE = agreement.PRECISE.name
 Value = bool | int | float | str
 
 
-class PhaseOutcome(Part, frozen=True, kw_only=True):
+class RowVerdict(Part, frozen=True, kw_only=True):
     """The outcome of a phase of a repetition. repetition: None for a point without repetitions."""
 
     point: str
@@ -108,7 +108,7 @@ class PhaseOutcome(Part, frozen=True, kw_only=True):
     unneeded: bool | None = None
 
 
-class Row(PhaseOutcome, frozen=True, kw_only=True):
+class ResultRow(RowVerdict, frozen=True, kw_only=True):
     """A row of results.parquet (tables/columns.py)."""
 
     kind: str
@@ -159,7 +159,7 @@ class CheckRow(Part, frozen=True, kw_only=True):
     evidence: str | None = None
 
 
-class Node(NodeFacts, frozen=True, kw_only=True):
+class NodeRow(NodeFacts, frozen=True, kw_only=True):
     """A row of nodes.parquet."""
 
     node: str
@@ -174,10 +174,10 @@ NO_BUILDS: Mapping[str, BuildDocument] = {}
 class Campaign:
     """One `results/<campaign>/` in memory. `about`: campaign.json."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
     checks: tuple[CheckRow, ...]
-    nodes: tuple[Node, ...]
-    about: CampaignForm
+    nodes: tuple[NodeRow, ...]
+    about: CampaignDocument
 
 
 # reading
@@ -195,12 +195,12 @@ def load(results: Path) -> Campaign:
     return Campaign(
         rows=tuple(mark_imprecise(rows, checks)),
         checks=checks,
-        nodes=tuple(read_rows(results, "nodes.parquet", partial(msgspec.convert, type=Node))),
+        nodes=tuple(read_rows(results, "nodes.parquet", partial(msgspec.convert, type=NodeRow))),
         about=about,
     )
 
 
-def mark_imprecise(rows: Iterable[Row], checks: Iterable[CheckRow]) -> Iterator[Row]:
+def mark_imprecise(rows: Iterable[ResultRow], checks: Iterable[CheckRow]) -> Iterator[ResultRow]:
     """The rows, with `imprecise` set where `precise` is the only check that failed."""
     failed: dict[tuple[str, int | None, str], set[str]] = {}
     for check in checks:
@@ -266,7 +266,7 @@ def read_row(
     values: Mapping[str, object],
     builds: Mapping[str, BuildDocument] = NO_BUILDS,
     alike: dict[tuple[Value | None, ...], dict[str, Value | None]] | None = None,
-) -> Row:
+) -> ResultRow:
     """A row of results.parquet, from its columns. alike: the parameters of rows that were read before, which the
     repetitions of a phase share: 60,000 rows have 20,000 of them."""
     made = msgspec.convert(
@@ -275,13 +275,13 @@ def read_row(
             "parameters": {name: values[name] for name in (*parameters(), "other_options")},
             "figures": {name: value for name in _figures() if (value := values[name]) is not None},
         },
-        Row,
+        ResultRow,
     )
     known = made.parameters if alike is None else alike.setdefault(tuple(made.parameters.values()), made.parameters)
     return msgspec.structs.replace(made, parameters=known, tool_build=_name_of_build(made, builds))
 
 
-def _name_of_build(row: Row, builds: Mapping[str, BuildDocument]) -> str | None:
+def _name_of_build(row: ResultRow, builds: Mapping[str, BuildDocument]) -> str | None:
     """Name of a build: the binary of the tool, and the MPI that its ranks use; other tools in the document do not
     count. None where nothing was measured."""
     if row.tool_sha256 is None:
@@ -295,7 +295,7 @@ def _name_of_build(row: Row, builds: Mapping[str, BuildDocument]) -> str | None:
 def _others() -> tuple[str, ...]:
     """Columns that are fields of a row."""
     known = {column.name for column in result_columns()}
-    return tuple(name for name in Row.__struct_fields__ if name in known)
+    return tuple(name for name in ResultRow.__struct_fields__ if name in known)
 
 
 @cache
@@ -303,9 +303,9 @@ def _figures() -> tuple[str, ...]:
     return tuple(column.name for column in result_columns() if column.type == "float")
 
 
-def read_about(results: Path) -> CampaignForm:
+def read_about(results: Path) -> CampaignDocument:
     """campaign.json. Raises FileNotFoundError, Damaged."""
-    return documents.decode(_read(results, ABOUT), CampaignForm, results / ABOUT)
+    return documents.decode(_read(results, ABOUT), CampaignDocument, results / ABOUT)
 
 
 def read_rows(

@@ -20,7 +20,7 @@ from pyarrow import compute
 from iosweep.files import documents, safe_paths
 from iosweep.files.safe_paths import Folder
 from iosweep.judge.agreement import COMPARED, PRECISE, SEVERITIES, Agreements, agree
-from iosweep.store.record import Finding, Row
+from iosweep.store.record import Finding, JudgedPhase
 from iosweep.tables.columns import TABLES, Column, arrow_schema
 from iosweep.tables.reader import ABOUT, Table
 
@@ -186,7 +186,7 @@ class CampaignTables:
         rows = [(check, f.outcome, SEVERITIES[check], f.evidence) for check, f in findings.items()]
         self._checks.add(rows, (values["point"], values["repetition"], values["phase"]))
 
-    def add_companions(self, values: Values, row: Row) -> None:
+    def add_companions(self, values: Values, row: JudgedPhase) -> None:
         """Add the rows of the companion tables of a row of the results."""
         key = (values["point"], values["repetition"], values["attempt"], values["phase"])
         self.add_findings(values, row.findings)
