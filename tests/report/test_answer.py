@@ -89,8 +89,8 @@ class TestBest:
 
 
 class TestRemarks:
-    def of(self, fstype: str = "ext4", mount: str = "", port: bool = False, **about: Any) -> str:
-        rows = [row(target_fstype=fstype, client_server=port, verdict=about.pop("verdict", "valid"))]
+    def of(self, fstype: str = "ext4", mount: str = "", **about: Any) -> str:
+        rows = [row(target_fstype=fstype, verdict=about.pop("verdict", "valid"))]
         nodes = [factory.NODE | {"mount": mount}]
         return " ".join(answer.warn_about_target(loaded(rows, nodes=nodes, **about)))
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import pytest
 
 import local_srun
@@ -39,17 +38,13 @@ def test_every_node_answers_and_an_error_names_its_node(local_job: str, tmp_path
     with remote(local_job) as made:
         assert set(made.call(node_agent.hello)) == {"n1", "n2"}
         assert made.step.startswith(f"{local_job}.")
-        assert [*made.call(node_agent.free_port, each={"n2": ["127.0.0.2"]})] == ["n2"]
+        assert [*made.call(hash_of, each={"n2": [sys.executable]})] == ["n2"]
         assert made.call(hash_of, sys.executable) == dict.fromkeys(HOSTS, hash_of(sys.executable))
         with pytest.raises(Refused, match="on n1: "):
             made.call(node_agent.facts, f"{tmp_path}/none", {})
-        for call in (
-            lambda: made.call(node_agent.free_port, each={"n1": ["127.0.0.1"], "n2": ["192.0.2.1"]}),
-            lambda: made.run({"n1": ["/bin/true"], "n2": ["/nonexistent/tool"]}, PATIENCE_S),
-        ):
-            with pytest.raises(TargetError) as caught:
-                call()
-            assert caught.value.node == "n2"
+        with pytest.raises(TargetError) as caught:
+            made.run({"n1": ["/bin/true"], "n2": ["/nonexistent/tool"]}, PATIENCE_S)
+        assert caught.value.node == "n2"
         assert made.call(node_agent.hello)  # none of that ends them
 
 
@@ -96,42 +91,6 @@ def test_a_node_that_does_not_answer_is_named_and_its_agent_ended(local_job: str
             if caught.value.nodes == ("n2",):
                 break
         assert caught.value.nodes == ("n2",)
-
-
-# Servers
-
-
-SERVER = (
-    "import socket, sys, subprocess; s = socket.create_server((sys.argv[1], int(sys.argv[2])));"
-    " subprocess.Popen(['setsid', 'sleep', '4321.5'], pass_fds=[s.fileno()]); s.accept(); s.accept()"
-)
-
-
-def listening(job: str) -> set[tuple[str, int]]:
-    """Addresses on which processes of the job listen."""
-    ours, found = {process.pid for process in of(job)}, psutil.net_connections("tcp")
-    return {tuple(one.laddr) for one in found if one.status == psutil.CONN_LISTEN and one.pid in ours}
-
-
-@pytest.mark.local
-def test_servers_listen_on_the_address_of_their_node_alone_and_all_of_them_are_ended(local_job: str) -> None:
-    addresses = {"n1": "127.0.0.1", "n2": "127.0.0.2"}
-    with remote(local_job) as made:
-        for fails in (False, True):
-            ports = made.call(node_agent.free_port, each={host: [at] for host, at in addresses.items()})
-            commands = {host: [sys.executable, "-c", SERVER, at, str(ports[host])] for host, at in addresses.items()}
-            if fails:
-                commands["n2"] = ["sh", "-c", "echo no license >&2; exit 3"]
-            each = {host: [commands[host], at, ports[host]] for host, at in addresses.items()}
-            if fails:
-                with pytest.raises(TargetError, match="n2: no license"):
-                    made.call(node_agent.serve, each=each)
-            else:
-                made.call(node_agent.serve, each=each)
-                assert listening(local_job) == {(at, ports[host]) for host, at in addresses.items()}
-            made.call(node_agent.end_servers)
-            assert not listening(local_job)
-            assert not of(local_job, "4321.5")
 
 
 # Clocks

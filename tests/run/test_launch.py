@@ -1,6 +1,5 @@
 """A tool's command in its scratch directory: where it is started, and which of its files are read."""
 
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-import local_srun
 from held_job import Held
 from iosweep.node.counters import Moved
 from iosweep.node.load import Load, MachineCounters, NodeLoad
@@ -20,9 +18,8 @@ from iosweep.programs.programs import Program
 from iosweep.run import agents
 from iosweep.run.agents import Clock, Ran, RemoteAgents
 from iosweep.run.launch import Commands, remove_scratch, together
-from iosweep.slurm import query
 from iosweep.target.agent import Agent
-from iosweep.tools import Step, Tool, tools
+from iosweep.tools import Tool
 from waiting import PATIENCE_S
 
 pytestmark = pytest.mark.local
@@ -208,43 +205,6 @@ def test_each_node_runs_its_own_command_and_the_worst_exit_code_counts(
     # another node than the first is asked by the agents, too; the first is where we are
     assert (second.exit_code, on_second["stdout@0"].splitlines()[0]) == (0, b"n2 a b")
     assert (first.exit_code, on_first["stdout"].splitlines()[1]) == (0, f"{tmp_path}/scratch".encode())
-
-
-#: A step of fio's own client/server mode, two workers.
-STEP: dict[str, Any] = {
-    "threads_per_node": 1, "transfer_size": 4096, "queue_depth": 1, "file_size": 1 << 20, "files_per_thread": 1,
-    "o_direct": False, "fsync": False, "write_mode": "overwrite", "data": "tool_default", "read_percent": 70,
-    "ioengine": "psync", "client_server": True,
-}  # fmt: skip
-
-
-def test_a_real_fio_client_and_its_servers_measure_and_none_of_them_stays(
-    local_job: str, agent: Agent, tmp_path: Path, fio: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    addresses, of_fio = {"n1": "127.0.0.1", "n2": "127.0.0.2"}, tools()["fio"]
-    monkeypatch.setattr(query, "addresses", lambda hosts: {host: addresses[host] for host in hosts})
-    places = [(f"{tmp_path}/data/{k}", 5 + k) for k in (0, 1)]
-    for place, _ in places:
-        Path(place).mkdir(parents=True)
-        (Path(place) / "0.0").write_bytes(bytes(1 << 20))
-    with RemoteAgents(local_job, ("n1", "n2"), PATIENCE_S) as remote:
-        commands = on_nodes(local_job, remote, agent, tmp_path, "fio", str(fio))
-        step = Step(STEP, (of_fio.phases["rand_write"],), 2, 1.0)
-        done, streams = commands.serve(of_fio, step, places, PATIENCE_S, ("n1", "n2"))
-        assert local_srun.of(local_job, "fio --eta") == local_srun.of(local_job, "fio --server") == []
-        shutil.rmtree(places[1][0])
-        with pytest.raises(OSError, match="n2"):
-            commands.serve(of_fio, step, places, PATIENCE_S, ("n1", "n2"))
-        assert local_srun.of(local_job, f"{fio} ") == []  # nor the one that did start
-    assert done.exit_code == 0, done.stderr
-    parsed = of_fio.parse(streams, step, step.phase)
-    assert parsed.figures["bandwidth_bytes_per_s"] > 0
-    hosts = msgspec.json.decode(streams["hosts"])
-    assert {host["host"]: host["address"] for host in hosts} == addresses
-    assert [any(f"{host['address']},{host['port']}" in word for word in argv) for host, argv in zip(
-        hosts, done.argvs[1:], strict=True)] == [True, True]  # fmt: skip
-    seeds = [re.search("randseed=(.*)", (tmp_path / f"scratch/job{k}.fio").read_text()) for k in (0, 1)]
-    assert [match and match[1] for match in seeds] == ["5", "6"]
 
 
 # On a real cluster

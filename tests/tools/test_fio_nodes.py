@@ -1,4 +1,4 @@
-"""fio on several nodes: what nodes report is put together exactly, or refused; and fio's own client/server mode."""
+"""fio on several nodes: what nodes report is put together exactly, or refused."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.tools import Parsed, Step, tools
-from iosweep.tools.fio import nodes, records, series
+from iosweep.tools.fio import records
 from readings import judged
 
 FIO = tools()["fio"]
@@ -210,62 +210,3 @@ def test_the_nodes_are_those_that_were_asked_for(snapshot: SnapshotAssertion) ->
         assert not parsed.figures
         said += parsed.problems
     assert "\n".join(said) == snapshot
-
-
-# fio's own client and servers.
-
-
-def entry(address: str, **changes: Any) -> Any:
-    return READ["jobs"][0] | {"jobname": "rand_read", "hostname": address, "port": 8765} | changes
-
-
-OF_CLIENT = step("rand_read", client_server=True)
-
-
-def reported(*entries: Any, before: bytes = b"") -> Parsed:
-    told = [{"host": name, "address": address, "port": 8765} for name, address in (("n1", "10.0.0.1"), ("n2", "::2"))]
-    document = printed({"fio version": "fio-3.33", "client_stats": list(entries)})
-    return parse({"stdout": before + document, "hosts": json.dumps(told).encode()}, OF_CLIENT)
-
-
-def test_reports_of_servers_are_put_together_and_their_sum_is_not_trusted() -> None:
-    total = entry("10.0.0.1", jobname="All clients", error=5)
-    noise = b"<n1> rand_read: (g=0): rw=randread\n<n1> Starting 2 processes\n\n"
-    good = reported(entry("::2"), entry("10.0.0.1"), total, before=noise)
-    assert good.problems == [] and good.figures["ops"] == 2 * 65471
-    assert good.evidence.messages == []
-    parsed = reported(entry("10.0.0.1"), entry("::2", error=28))
-    assert [error.partition(":")[0] for error in parsed.evidence.errors or ()] == ["n2"]
-
-
-def test_a_job_asks_for_what_a_command_asks_for() -> None:
-    for phase in (name for name, phase in FIO.phases.items() if phase.kind == "data"):
-        of = step(phase, client_server=True, data="random")
-        argv, files = nodes.client_argv(of, [("10.0.0.1", 8765, 7), ("fe80::2", 9000, 8)])
-        assert argv == [
-            *("fio", "--eta=never", "--output-format=json+"),
-            *("--client=ip:10.0.0.1,8765", "job0.fio", "--client=ip6:fe80::2,9000", "job1.fio"),
-        ]
-        section, *lines = files["job1.fio"].splitlines()
-        left_out = {"fio", "--directory=/t", f"--name={phase}", "--eta=never", "--output-format=json+"}
-        left_out |= set(series.options(of))
-        assert section == f"[{phase}]"
-        assert [f"--{line}" for line in lines] == [word for word in FIO.argv(of, "/t", 8) if word not in left_out]
-
-
-def test_client_and_servers_are_for_data_on_request_and_work_where_the_files_are() -> None:
-    """A server listens at one address: nobody else reaches it. test_launching.py has the real ones."""
-    asked = [step("rand_read", client_server=True), step("rand_read"), step("create", client_server=True)]
-    assert [nodes.serves(one) for one in asked] == [True, False, False]
-    argv = nodes.server_argv("/t/a;b", "10.0.0.1", 8765)
-    assert argv == ["env", "--chdir=/t/a;b", "fio", "--server=ip:10.0.0.1,8765"]
-
-
-def test_reports_that_are_missing_twice_or_of_others_give_no_figure() -> None:
-    first, second = entry("10.0.0.1"), entry("::2")
-    for entries in (
-        [first], [], [first, second, second], [first, entry("::3")], [first, entry("::2", port=1)],
-        [first, entry("::2", jobname="x")], [first, 5],
-    ):  # fmt: skip
-        found = reported(*entries)
-        assert found.problems and not found.figures, entries

@@ -298,7 +298,7 @@ def load(
     still = remaining.find(plan, stored, store.missing(), _machine(plan, launcher, site.slurm, tools, built), only)
     coming = {name: still.expected[name] for name in still.left}
     work = {a.name: Work(plan, a, coming.get(a.name, {}), site) for a in plan.allocations}
-    problems += submission.problems(config, plan, launcher, work.values())
+    problems += submission.problems(config, plan, work.values())
     if coming:
         try:
             store.claimed()

@@ -32,7 +32,6 @@ from iosweep.run import target_check
 from iosweep.run.repetition import tool_commands
 from iosweep.store.store import Store, name_taken
 from iosweep.target.directory import directory_of
-from iosweep.text import human_count
 from iosweep.tools import tools
 from iosweep.units import human_duration, human_size
 
@@ -63,8 +62,7 @@ class Where:
             return None
         if self.profiled:
             return f"will be missing: {lack[1]}"
-        what = f"{point.nodes} nodes" if point.nodes > 1 else "client/server mode"
-        return f"{what}: with --profile profiles/slurm only"
+        return f"{point.nodes} nodes: with --profile profiles/slurm only"
 
 
 def _where(profiled: Path | None) -> Where:
@@ -85,7 +83,7 @@ def run(arguments: Namespace) -> int:
         return 1
     if obstacle := submission.working_directory(str(Path.cwd()), where.site.slurm):
         raise ConfigError([Problem(str(arguments.config), 1, "", str(obstacle))])
-    problems = submission.problems(config, made, where.launcher, submission.planned_work(made, where.site))
+    problems = submission.problems(config, made, submission.planned_work(made, where.site))
     fits = True
     if arguments.json:
         document = {"plan": msgspec.json.decode(made.content()), "forecast": asdict(forecast.forecast_of(made))}
@@ -214,17 +212,12 @@ def _cost(made: Plan, cost: forecast.Forecast) -> Table:
 
 
 def _notes(made: Plan, where: Where, cost: forecast.Forecast) -> Iterator[str]:
-    """Notes: repetitions that limits.time leaves out, and fio's open ports."""
+    """Notes: repetitions that limits.time leaves out."""
     limit = made.limits.time
     if limit is not None and cost.time_s > limit and made.limits.over_time == "trim":
         needed = f"about {human_duration(cost.time_s)} are needed"
         rest = "repetitions that do not fit will be missing (limits.over_time: trim)"
         yield f"limits.time {human_duration(limit)}: {needed}; {rest}"
-    if count := sum(map(where.launcher.opens_port, made.points)):
-        yield (
-            "open port: fio listens without a password on a free port of each node's address while the phases of"
-            f" {human_count(count, 'point')} run (client_server); whoever reaches it can run commands as you"
-        )
 
 
 def _missing(config: Config, made: Plan, where: Where) -> Iterator[str]:

@@ -252,12 +252,6 @@ class Campaign(Strict):
     )
     cpus: Cpus = Field(default_factory=Cpus, description=Cpus.__doc__)
     tools: Tools = Field(default_factory=Tools, description=Tools.__doc__)
-    allow_open_port: StrictBool = Field(
-        False,
-        description="Whether a tool may listen on the network without a password, as fio does with `client_server:"
-        " true`: whoever reaches a node's address can then run commands as you while a phase runs (docs/security.md)."
-        " Default: false.",
-    )
     allocation: Literal["per_node_count", "campaign"] = Field(
         "per_node_count",
         description="Batch jobs: one for each node count, or one for the whole campaign, with as many nodes as its"

@@ -152,8 +152,6 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
     problems += [problem for sweep in sweeps for problem in _check(sweep)]
     problems += _same_names(sweeps)
     problems += _too_many(sweeps)
-    if model and not model.allow_open_port:
-        problems += _open_ports(sweeps)
     unknown = [(one, why) for one in accept if (why := criteria.unknown_reference(one))]
     problems += [document.problem((criteria.SECTION, one.name), why) for one, why in unknown]
     if problems or not model:
@@ -327,18 +325,6 @@ def _too_many(sweeps: Sequence[Sweep]) -> list[Problem]:
             most = f"a campaign may have {MOST_COMBINATIONS:,}, excluded ones included; shorten an axis"
             return [sweep.problem(f"{human_count(total, 'combination')} with the sweeps before it; {most}", "axes")]
     return []
-
-
-def _open_ports(sweeps: Sequence[Sweep]) -> list[Problem]:
-    """Sweeps that ask for a server without a password."""
-    name = "client_server"
-    wrong = (
-        "fio listens on each node without a password, and whoever reaches it can run commands as you while a phase"
-        " runs; write `allow_open_port: true` at the top of the file if your network allows that, or set it to false"
-    )
-    found = [(sweep, "options") for sweep in sweeps if sweep.options.get(name)]
-    found += [(sweep, "axes") for sweep in sweeps if any(sweep.axes.get(name, ()))]
-    return [sweep.problem(wrong, group, name) for sweep, group in found]
 
 
 def _no_axis(sweep: Sweep, name: str) -> str:

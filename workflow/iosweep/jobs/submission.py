@@ -16,8 +16,7 @@ from iosweep.errors import Obstacle, Problem, Unanswered
 from iosweep.jobs.profile import Profile, slurm_minutes, spelt
 from iosweep.plan import forecast
 from iosweep.plan.forecast import Longest
-from iosweep.plan.launchers import Launcher
-from iosweep.plan.model import Allocation, Plan, Point
+from iosweep.plan.model import Allocation, Plan
 from iosweep.slurm import query
 from iosweep.text import human_count, printable
 from iosweep.units import human_duration
@@ -346,23 +345,10 @@ def meaning(said: str, asks: Profile | None = None) -> str:
 # Problems of a plan
 
 
-def problems(config: Config, plan: Plan, launcher: Launcher, works: Iterable[Work]) -> list[Problem]:
+def problems(config: Config, plan: Plan, works: Iterable[Work]) -> list[Problem]:
     """Why a plan cannot be measured, by its configuration and profile alone."""
-    document = config.documents[0]
-    found = forecast.over_limits(plan, document)
-    if wrong := open_port(plan.points, launcher, os.geteuid()):
-        found.append(document.problem(("allow_open_port",), wrong))
-    return found + [problem for work in works if (problem := work.problem)]
-
-
-def open_port(points: Iterable[Point], launcher: Launcher, uid: int) -> str | None:
-    """Why a user may not measure points for which a tool listens without a password; else None. Pure."""
-    if uid or not (open_to_all := [point for point in points if launcher.opens_port(point)]):
-        return None
-    return (
-        f"client_server: fio would listen without a password as root, for {human_count(len(open_to_all), 'point')}:"
-        " whoever reaches a node could run commands as root; measure as another user, or set it to false"
-    )
+    over = forecast.over_limits(plan, config.documents[0])
+    return over + [problem for work in works if (problem := work.problem)]
 
 
 def working_directory(path: str, submits: bool) -> Obstacle | None:

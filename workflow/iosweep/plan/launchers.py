@@ -86,18 +86,12 @@ class Launcher:
             return [mpiexec, "--map-by", "slot", "--bind-to", "none", *over, *_BUFFERED, *bound, *command]
         return ["srun", *_STEP, f"--mpi={self.pmi}", *placed, f"--ntasks-per-node={per_node}", *bound, *command]
 
-    def opens_port(self, point: Point) -> bool:
-        """Whether a tool listens without a password while this launcher measures a point."""
-        return bool(point.options.get("client_server")) and self.lacks(point) is None
-
     def lacks(self, point: Point) -> tuple[dict[str, int], str] | None:
         """The needs of a point that this launcher does not meet, and the reason in words; None without any."""
         if self.nodes is not None and point.nodes > self.nodes:
             return {
                 "nodes": point.nodes
             }, f"{point.nodes} nodes are needed; the launcher {self.name} reaches {self.nodes}"
-        if point.options.get("client_server") and not self.allocated:
-            return {"nodes": 0}, f"client/server mode needs the nodes of a Slurm job; the launcher {self.name} has none"
         if self.ranks is not None and point.tasks > self.ranks and tools()[point.tool].mpi:
             needed = f"{point.tasks} MPI ranks are needed; the launcher {self.name} starts {self.ranks}"
             return {"ranks": point.tasks}, needed

@@ -252,12 +252,6 @@ def warn_about_target(campaign: Campaign) -> list[str]:
             "The results are stored on the file system under test: what is written there is part of its load. Keep them"
             " elsewhere to measure it alone."
         )
-    measured = [row for row in campaign.rows if row.verdict != "missing"]
-    if count := len({row.point for row in measured if row.parameters["client_server"]}):
-        found.append(
-            "fio listened without authentication on a free port of each node's address while the phases of"
-            f" {human_count(count, 'point')} ran (client_server): whoever reached it could run commands as the user."
-        )
     if damaged := campaign.about.damaged:
         named = some([f"{file} ({reason})" for file, reason in damaged.items()], _NAMED, separator="; ")
         found.append(f"Damaged files of the results were left out: {named}.")

@@ -10,6 +10,6 @@
 | budget.py | limits.time, limits.bytes_written and the end of the job |
 | repetition.py | one repetition: steps, verdict, record |
 | datasets.py | data sets: prepared once, looked at after every use; the files of a step after it |
-| launch.py | starts a tool: through the launcher, on every node, or by its own client and servers |
+| launch.py | starts a tool: through the launcher, or once on every node |
 | agents.py | the agents of a job's nodes: the process on a node, and the runner's side |
 """

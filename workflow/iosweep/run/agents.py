@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import errno
 import json
 import os
 import re
 import select
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -33,7 +31,6 @@ from types import MappingProxyType
 from typing import NamedTuple, NoReturn, Self, TypeVar
 
 import msgspec
-import psutil
 from msgspec import convert, structs, to_builtins
 
 from iosweep import hostlist
@@ -127,10 +124,6 @@ def unpacked(text: str | bytes) -> bytes:
 # Agents
 
 
-#: Time limit for a tool's server to listen.
-_SERVER_S = 10.0
-
-
 class Request(msgspec.Struct, frozen=True):
     """`each`: host -> its arguments; other hosts ignore the request."""
 
@@ -210,45 +203,6 @@ def left_ranks() -> list[str]:
     return [procfs.named(pid) for pid in ours if procfs.variable(pid, "SLURM_STEP_ID") not in ("", hello())]
 
 
-_servers: list[subprocess.Popen[bytes]] = []
-
-
-def free_port(address: str) -> int:
-    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as free:
-        free.bind((address, 0))
-        return int(free.getsockname()[1])
-
-
-def serve(argv: list[str], address: str, port: int) -> None:
-    """Start a server and wait until it listens. Raises OSError.
-
-    The check is on its own sockets: another user may have taken the port, and would receive the client's jobs.
-    """
-    server = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    _servers.append(server)
-    end = time.monotonic() + _SERVER_S
-    while server.poll() is None:
-        with contextlib.suppress(psutil.Error):
-            open_now = psutil.Process(server.pid).net_connections("tcp")
-            if any(each.status == psutil.CONN_LISTEN and each.laddr == (address, port) for each in open_now):
-                return
-        if time.monotonic() > end:
-            raise OSError(errno.ETIMEDOUT, f"the server does not listen after {_SERVER_S:g} s", argv[0])
-        time.sleep(0.02)
-    assert server.stderr
-    raise OSError(errno.ECHILD, server.stderr.read(500).decode("utf-8", "replace").strip() or "it ended", argv[0])
-
-
-def end_servers() -> None:
-    for server in _servers:
-        server.kill()
-        server.wait()
-        assert server.stderr
-        server.stderr.close()
-    _servers.clear()
-    process.end_descendants()  # their jobs
-
-
 def facts(directory: str, programs: dict[str, tuple[str, str]], reserved_cpus: str | None = None) -> NodeAnswer:
     """The facts of this node, and what identifies the target from here. `programs`: name -> path and version."""
     target, space = identify.identify(directory), identify.read_space(directory)
@@ -323,7 +277,7 @@ def clock() -> float:
 
 OPERATIONS = protocol.by_name(
     [
-        *(hello, clock, facts, hash_of, free_port, serve, end_servers, stage, run, watch, seen, left_ranks),
+        *(hello, clock, facts, hash_of, stage, run, watch, seen, left_ranks),
         *(process.keep_to, identify.identify, directory.has_marker, directory.probe, directory.check_marker),
         lock.holder,
     ]

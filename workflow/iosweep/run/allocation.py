@@ -26,7 +26,6 @@ from iosweep.errors import (
     Unanswered,
     Unusable,
 )
-from iosweep.jobs.submission import open_port
 from iosweep.judge import remaining
 from iosweep.node import environment, process
 from iosweep.node.facts import node_key
@@ -77,8 +76,6 @@ def measure(request: Request) -> None:
     os.environ["PATH"] = os.pathsep.join(str(Path(directory).absolute()) for directory in os.get_exec_path())
     with ending(job), stoppable(request.works_for), Agent(plan.target.deadline) as agent:
         built = _built(request.tools_file)
-        if wrong := open_port(request.allocation.points, request.launcher, os.geteuid()):
-            raise Refused(wrong)
         with (
             store.locked(job.id if job else "", request.name) as unlocked,
             _remote_agents(request) as remote,

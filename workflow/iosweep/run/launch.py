@@ -1,4 +1,4 @@
-"""Starting a tool: through the launcher, once on every node, or by its own client and servers."""
+"""Starting a tool: through the launcher, or once on every node."""
 
 from __future__ import annotations
 
@@ -208,46 +208,6 @@ class Commands:
         # sampling may miss the ranks of a short run on one node
         counted = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
         return replace(done, watched=watched, ran_on=seen if counted else None)
-
-    def serve(
-        self, tool: Tool, step: Step, places: Sequence[tuple[str, int]], timeout_s: float, hosts: Sequence[str]
-    ) -> tuple[Completed, Streams]:
-        """Run a step by the tool's own client, here, and servers, which are ended with it.
-
-        `places`: directory and seed of each host. The first command in the answer is the client's. Raises
-        OSError if one cannot be started, AllocationError if there is no scratch directory.
-        """
-        assert self.remote
-        remote, program = self.remote, self.programs[tool.name].path
-        addresses = query.addresses(hosts)
-        ports = remote.call(agents.free_port, each={host: [addresses[host]] for host in hosts})
-        exact = [
-            [program if word == tool.program else word for word in tool.server_argv(directory, at, port)]
-            for (directory, _), at, port in zip(places, addresses.values(), ports.values(), strict=True)
-        ]
-        servers = [(addresses[h], ports[h], seed) for h, (_, seed) in zip(hosts, places, strict=True)]
-        binding = self.binding(tool, step.tasks, hosts)
-        command, files = tool.client_argv(step, servers, binding.ranks if binding else ())
-        make_scratch(self.scratch)
-        for name, text in files.items():
-            safe_paths.write(self.scratch.parent, f"{self.scratch.name}/{name}", text.encode())
-        clocks = remote.clocks()
-        nodes = [
-            {"host": h, "address": addresses[h], "port": ports[h], "clock_offset_s": clocks[h].offset_s}
-            | {"clock_error_s": clocks[h].error_s}
-            for h in hosts
-        ]
-        watching = self._watching(tool, step.tasks, hosts, step, binding)
-        try:
-            listens = {h: [a, addresses[h], ports[h]] for h, a in zip(hosts, exact, strict=True)}
-            remote.call(agents.serve, each=listens)
-            remote.call(agents.watch, each={host: [one] for host, one in watching.items()})
-            done = self.agent.run([program, *command[1:]], timeout_s, self.scratch)
-        finally:
-            remote.call(agents.end_servers, each=dict.fromkeys(hosts, ()))
-        streams = {"stdout": done.stdout, "stderr": done.stderr, "hosts": msgspec.json.encode(nodes)}
-        watched = remote.call(agents.seen, each=dict.fromkeys(hosts, (done.silent_s,)))
-        return replace(done, watched=watched, argvs=(done.argv, *map(tuple, exact))), streams
 
 
 def _run_on_each(

@@ -287,11 +287,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         run = structs.replace(run, started=datetime.now(UTC), settled_s=settled_s)
         c.spent.in_flight_bytes += step_cost(point, step, c.plan.target.node_bandwidth).bytes_written
         timeout_s = _timeout(step, tool.work(step), point, c.plan.limits.grace)
-        if tool.serves(step):
-            where = places(c.plan, point, step, number, c.directory.path)
-            done, streams = c.commands.serve(tool, step, where, timeout_s, hosts)
-        else:
-            done, streams = c.commands.run(tool, commands, step.tasks, timeout_s, hosts, step)
+        done, streams = c.commands.run(tool, commands, step.tasks, timeout_s, hosts, step)
     except OSError as error:  # of the target, or a command could not be started
         return structs.replace(run, not_run=f"not run: {error.strerror or error}"), {}
     streams = {**streams, **done.series}

@@ -6,10 +6,8 @@ Of our own job, the environment gives the number only; squeue tells the rest.
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import os
 import re
-import socket
 import subprocess
 import time
 from collections.abc import Sequence
@@ -183,22 +181,6 @@ def has_no_cluster(said: str) -> bool:
 def is_without_nodes(said: str) -> bool:
     """`allocation failure: Requested node configuration is not available`, from sbatch: also while nodes are down."""
     return "node configuration" in said.lower()
-
-
-def addresses(hosts: Sequence[str]) -> dict[str, str]:
-    """host -> the IP address by which the other nodes reach it. Raises Unanswered."""
-    printed = ask(["scontrol", "--oneliner", "show", "node", hostlist.folded(hosts)])
-    names = {known["NodeName"]: known.get("NodeAddr", "") for line in printed.splitlines() if (known := fields(line))}
-    found = {}
-    for host in hosts:
-        try:
-            found[host] = str(socket.getaddrinfo(names.get(host) or host, None, type=socket.SOCK_STREAM)[0][4][0])
-        except OSError as error:
-            where = f"the address {names.get(host)} of node {host}"
-            raise Unanswered(f"{where} is not known here: {error.strerror}") from None
-        if ipaddress.ip_address(found[host].partition("%")[0]).is_unspecified:  # a server would listen everywhere
-            raise Unanswered(f"the address {found[host]} of node {host} is that of no machine")
-    return found
 
 
 def end_steps(job: str, spare: str) -> int:

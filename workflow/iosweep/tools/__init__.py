@@ -308,21 +308,6 @@ class Tool(Protocol):
     def argv(self, step: Step, directory: str, seed: int) -> list[str]:
         """The exact command of a step, without its launcher. `directory` is the absolute path of its file set."""
 
-    def serves(self, step: Step) -> bool:
-        """Whether a client and a server on each node measure a step."""
-        return False
-
-    def server_argv(self, directory: str, address: str, port: int) -> list[str]:
-        """A node's server, in the absolute `directory` of its files, on one address and port."""
-        return []
-
-    def client_argv(
-        self, step: Step, servers: Sequence[tuple[str, int, int]], workers: Sequence[CpuSet] = ()
-    ) -> tuple[list[str], dict[str, str]]:
-        """The client's command for servers (address, port, seed), and the files (name -> text) that it reads where it
-        is started. `workers`: as in `bound`; none where nothing is bound."""
-        return [], {}
-
     def bound(self, workers: Sequence[CpuSet]) -> list[str]:
         """Arguments that keep the workers of a command to these CPUs; none where the launcher does that."""
         return []

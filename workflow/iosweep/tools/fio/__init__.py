@@ -30,9 +30,6 @@ class Fio(Tool):
     file_set = staticmethod(command.file_set)
     argv = staticmethod(command.argv)
     bound = staticmethod(command.bound)
-    serves = staticmethod(nodes.serves)
-    server_argv = staticmethod(nodes.server_argv)
-    client_argv = staticmethod(nodes.client_argv)
     parse = staticmethod(nodes.parse)
     read = staticmethod(output.read)
 

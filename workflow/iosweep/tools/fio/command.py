@@ -65,18 +65,6 @@ OPTIONS: dict[str, Option] = {
             color_order=7,
             captions=axes.NEVER,
         ),
-        Option(
-            "client_server",
-            "flag",
-            None,  # and not False: ids of points from before it was there stay
-            "Start fio in its client/server mode, as WEKA's documentation does, and not once on each node. Its port"
-            " has no password: whoever can reach it can run commands as you while a phase runs. `allow_open_port: true`"
-            " must allow it.",
-            kinds=axes.DATA,
-            title="fio's start",
-            labels={True: "client/server mode", False: "on each node"},
-            color_order=7,
-        ),
     )
 }
 

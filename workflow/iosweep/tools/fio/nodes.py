@@ -6,8 +6,6 @@ node's first I/O to the last node's last: rates of different windows do not add 
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -15,12 +13,11 @@ from typing import NamedTuple
 import msgspec
 
 from iosweep.details import Histogram, NodeRate, Series
-from iosweep.node.cpus import CpuSet
 from iosweep.tools import Evidence, Parsed, Phase, Step, Streams
 from iosweep.tools.fio import output, series
-from iosweep.tools.fio.command import argv, bound
+from iosweep.tools.fio.command import argv
 from iosweep.tools.fio.output import Node, Options, together
-from iosweep.tools.fio.records import ALL_CLIENTS, UNREADABLE, Host, read_document, reason
+from iosweep.tools.fio.records import UNREADABLE, Host, reason
 from iosweep.tools.fio.series import Log, Unreadable
 from iosweep.units import human_size
 
@@ -43,9 +40,8 @@ class Window(NamedTuple):
 
 def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     """Figures of one phase on as many nodes as the step has. Raises nothing, whatever the streams hold."""
-    by_client = serves(step)
     asked = output.asked_for(argv(step, "", 0))
-    if step.nodes == 1 and not by_client:
+    if step.nodes == 1:
         parsed = output.parse(streams.get("stdout", streams.get("stdout@0", b"")), phase, asked)[0]
         logs = streams.get(series.STREAM, streams.get(f"{series.STREAM}@0", b""))
         evidence = replace(parsed.evidence, tasks=series.workers(logs))
@@ -53,24 +49,18 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     hosts, wrong = _hosts(streams.get("hosts", b""), step.nodes)
     if wrong:
         return Parsed(evidence=Evidence(), problems=[wrong])
-    if by_client:
-        version, nodes, problems = reported(streams.get("stdout", b""), hosts, phase, asked)
-    else:
-        nodes = {host.host: _node(streams, k, host, phase, asked) for k, host in enumerate(hosts)}
-        problems = [f"{name}: {problem}" for name, (parsed, _) in nodes.items() for problem in parsed.problems]
-        versions = {parsed.version: name for name, (parsed, _) in nodes.items() if parsed.version}
-        version = next(iter(versions), None)
-        if len(versions) > 1:
-            problems.append("the nodes ran different versions: " + ", ".join(f"{n} {v}" for v, n in versions.items()))
+    nodes = {host.host: _node(streams, k, host, phase, asked) for k, host in enumerate(hosts)}
+    problems = [f"{name}: {problem}" for name, (parsed, _) in nodes.items() for problem in parsed.problems]
+    versions = {parsed.version: name for name, (parsed, _) in nodes.items() if parsed.version}
+    version = next(iter(versions), None)
+    if len(versions) > 1:
+        problems.append("the nodes ran different versions: " + ", ".join(f"{n} {v}" for v, n in versions.items()))
     errors = [f"{host.host}: fio ended with exit code {host.exit_code}" for host in hosts if host.exit_code]
     errors += [f"{name}: {error}" for name, (parsed, _) in nodes.items() for error in parsed.evidence.errors or ()]
     messages = [f"{name}: {line}" for name, (parsed, _) in nodes.items() for line in parsed.evidence.messages][:20]
     evidence = Evidence(errors=errors or None, messages=messages)
     if problems:
         return Parsed(version, {}, evidence, problems)
-    if len(hosts) == 1:
-        ((alone, _),) = nodes.values()
-        return replace(alone, evidence=replace(alone.evidence, errors=errors, messages=messages))
     windows, error_s = _windows(hosts, nodes)
     try:
         figures = together(nodes, phase, _window_s(windows))
@@ -85,7 +75,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     evidence = replace(
         evidence, errors=errors, each_node=each_node, windows=windows, windows_error_s=error_s, latencies=latencies
     )
-    each = [] if by_client else [streams.get(f"{series.STREAM}@{k}", b"") for k in range(len(hosts))]
+    each = [streams.get(f"{series.STREAM}@{k}", b"") for k in range(len(hosts))]
     return Parsed(version, figures, with_logs(evidence, each_node, each, step), [])
 
 
@@ -156,7 +146,7 @@ def _begin_from_end(host: Host, parsed: Parsed) -> float | None:
 
 
 def with_logs(evidence: Evidence, nodes: Mapping[str, Parsed], logs: Sequence[bytes], step: Step) -> Evidence:
-    """The evidence with rates over time, and of each node and worker; `logs` of each node, none in client mode.
+    """The evidence with rates over time, and of each node and worker; `logs` of each node.
 
     Series begin when the first node's does. Where the logs of one node are damaged, those of the others are not used:
     their sum would not be that of all. `nodes` has one without a name where there is no other.
@@ -202,86 +192,3 @@ def _log(parsed: Parsed, logs: bytes, step: Step, host: str) -> Log | None:
     if logged > (1 + _MORE) * moved or logged + rest < (1 - _LESS) * moved:
         raise Unreadable(f"they add up to {human_size(round(logged))}, and fio moved {human_size(moved)}")
     return log
-
-
-# -- fio's own client and servers --------------------------------------------------------------------------------------
-#
-# As WEKA's documentation uses them: one fio sends a job to a server on each node. On request only (`allow_open_port`),
-# and never as root: a server's port knows no password, and a job can run commands. A server is bound to its node's
-# address and ends with the step. fio's exit code is 0 where a host refused, and its row "All clients" adds up whatever
-# came: what counts is one report of each node that was asked.
-
-#: Lines of the client and the servers that may be errors; the others are notes on jobs.
-_MAY_BE_ERROR = re.compile(r"fio: |\berror\b|err=|^client", re.IGNORECASE)
-#: Options of the client, not of a job; where a server works, which is where it was started; and logs, which a server
-#: would write there.
-_NOT_IN_JOBS = ("--eta=", "--output-format=", "--name=", "--directory=", "--write_bw_log=", "--log_avg_msec=",
-                "--per_job_logs=")  # fmt: skip
-
-
-def serves(step: Step) -> bool:
-    return step.phase.kind == "data" and bool(step.options.get("client_server"))
-
-
-def server_argv(directory: str, address: str, port: int) -> list[str]:
-    """A node's server, which listens on one address of the node only.
-
-    It works in the absolute `directory` of the node's files because job files cannot name every directory: fio cuts
-    their lines at ; and #, and replaces ${...} and $ncpus. With a `directory` it would also put the node's address
-    before the names of files, and not find those that were prepared. env changes the directory after the start: where
-    the file system hangs, nothing but the server hangs.
-    """
-    return ["env", f"--chdir={directory}", "fio", f"--server={_server(address, port)}"]
-
-
-def client_argv(
-    step: Step, servers: Sequence[tuple[str, int, int]], workers: Sequence[CpuSet] = ()
-) -> tuple[list[str], dict[str, str]]:
-    """The client's command for servers (address, port, seed), and the job files (name -> text) that it reads from the
-    directory where it is started."""
-    words, files = ["fio", "--eta=never", "--output-format=json+"], {}
-    for k, (address, port, seed) in enumerate(servers):
-        files[f"job{k}.fio"] = _job(step, seed, workers)
-        words += [f"--client={_server(address, port)}", f"job{k}.fio"]
-    return words, files
-
-
-def _server(address: str, port: int) -> str:
-    return f"{'ip6' if ipaddress.ip_address(address).version == 6 else 'ip'}:{address},{port}"
-
-
-def _job(step: Step, seed: int, workers: Sequence[CpuSet]) -> str:
-    """The options of `argv` as a job file."""
-    words = [*argv(step, ".", seed)[1:], *(bound(workers) if workers else [])]
-    lines = [a.removeprefix("--") for a in words if not a.startswith(_NOT_IN_JOBS)]
-    return "\n".join([f"[{step.phase.name}]", *lines]) + "\n"
-
-
-def reported(
-    stdout: bytes, hosts: Sequence[Host], phase: Phase, asked: Options
-) -> tuple[str | None, dict[str, Node], list[str]]:
-    """(version, node -> its report, problems) of a client's output."""
-    lines, found, problem = read_document(stdout)
-    errors = [line.strip() for line in lines if _MAY_BE_ERROR.search(line)][:3]
-    if found is None:
-        return None, {}, [problem, *errors]
-    version = found.version or None
-    if found.client_stats is None:
-        return version, {}, ["fio's JSON has no client_stats"]
-    names = {(host.address, host.port): host.host for host in hosts}
-    nodes: dict[str, Node] = {}
-    problems = []
-    for entry in found.client_stats:
-        if entry.jobname == ALL_CLIENTS:
-            continue
-        name = names.get((entry.hostname, entry.port))
-        if name is None or name in nodes or entry.jobname != phase.name:
-            problems.append(f"a report that was not asked for: {entry.jobname} of {entry.hostname}, port {entry.port}")
-            continue
-        nodes[name] = output.of_entry(entry, found.version, phase, [], asked)
-        problems += [f"{name}: {wrong}" for wrong in nodes[name][0].problems]
-    for (address, port), name in names.items():
-        if name not in nodes:
-            problems.append(f"{name} ({address}, port {port}) did not report")
-    nodes = {name: nodes[name] for name in names.values() if name in nodes}  # they come as they end
-    return version, nodes, [*problems, *errors] if problems else []

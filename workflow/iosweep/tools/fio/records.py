@@ -106,7 +106,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Host(msgspec.Struct, frozen=True):
-    """A node in `hosts` of Streams. Times are seconds; `address` and `port` of its server in client mode."""
+    """A node in `hosts` of Streams. Times are seconds."""
 
     host: str
     started: float | None = None
@@ -114,8 +114,6 @@ class Host(msgspec.Struct, frozen=True):
     clock_offset_s: float | None = None
     clock_error_s: float = 0.0
     exit_code: int | None = None
-    address: str = ""
-    port: int = 0
 
 
 #: Exceptions from the values of a document (Wrong is one): keys that are not numbers, numbers that are too large.
