@@ -21,7 +21,7 @@ from iosweep.store.record import Missing, Needs, PhaseVerdict, RecordHead, Targe
 
 MOUNT = {"source": "/dev/x", "fstype": "ext4", "fsid": "01"}
 HERE = LocalMachine(tools={"fio": "build"}, launcher=LAUNCHERS["direct"], target=MOUNT)
-CPUS = {"pinning": None, "reserved": None, "placement": "spread", "nic": None, "width": "cpu", "oversubscribe": False}
+CPUS = {"pinning": None, "reserved": None, "placement": "spread", "width": "cpu"}
 
 Stored = dict[str, dict[int, RecordHead]]
 
@@ -137,7 +137,7 @@ def test_what_is_missing_is_not_left_while_it_is_absent(plan: Plan) -> None:
         ({"launcher": "srun"}, replace(HERE, launcher=SLURM_LAUNCHERS["srun-pmix"]), True),
         # more ranks than a node has CPUs: until something else is asked for
         ({"cpus": CPUS}, HERE, False),
-        ({"cpus": CPUS | {"oversubscribe": True}}, HERE, True),
+        ({"cpus": CPUS | {"pinning": "verify"}}, HERE, True),
     ):
         found = left(plan, {}, {first: Missing(msgspec.convert(needs, Needs), "r")}, here)["1-node"]
         assert set(found) == ({first, second} if wanted else {second}), (needs, here)
@@ -152,7 +152,6 @@ def test_what_was_bound_in_another_way_is_left(tmp_path: Path) -> None:
         ({}, "spread/cpu", True),
         ({}, None, False),
         ({"pinning": "enforce", "cpus": {"placement": "pack", "width": "core"}}, "pack/cpu", True),  # fio: by CPU
-        ({"pinning": "enforce", "cpus": {"placement": "near_nic", "nic": "ib0"}}, "near_nic/cpu/ib0", True),
         ({"pinning": "enforce", "cpus": {"reserved": "3"}}, "spread/cpu", False),
         ({"pinning": "enforce", "cpus": {"reserved": "3"}}, "spread/cpu/reserved 3", True),
         ({"pinning": "verify", "cpus": {"reserved": ""}}, "reserved none", True),

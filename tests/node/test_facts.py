@@ -46,7 +46,6 @@ SERVER = {
     "sys/class/net/ens1/operstate": "up\n",
     "sys/class/net/ens1/speed": "100000\n",
     "sys/class/net/ens1/device/numa_node": "1\n",
-    "sys/class/net/ens1/device/local_cpulist": "2-3,6-7\n",
     "sys/class/net/ens2/device/numa_node": "-1\n",
     "sys/class/net/ens2/device/driver": "-> ../../../bus/pci/drivers/ice",
     "sys/class/net/ens2/flags": "0x1003\n",

@@ -33,7 +33,6 @@ def facts(
         "reserved_sources": kept.sources,
         "numa": numa,
         "cpus_allowed": listed(made.cpus) if allowed is None else allowed,
-        "nics": [],
         "mount": "weka on /w type wekafs (rw,relatime)",
         **more,
     }
@@ -67,11 +66,11 @@ def test_ranks_are_bound_where_the_nodes_are_ours_unless_something_else_is_asked
 
 
 def test_how_ranks_are_bound_tells_results_apart() -> None:
-    near = {"pinning": "enforce", "placement": "near_nic", "width": "core", "nic": "ib0"}
-    every = [bound(CpuSettings(**changed), True) for changed in ({}, {"placement": "pack"}, {"width": "core"}, near)]
+    packed: dict[str, Any] = {"pinning": "enforce", "placement": "pack", "width": "core"}
+    every = [bound(CpuSettings(**changed), True) for changed in ({}, {"placement": "pack"}, {"width": "core"}, packed)]
     assert len({*every}) == 4
-    assert bound(CpuSettings(**near), True) == "near_nic/core/ib0"
-    assert bound(CpuSettings(**near | {"pinning": "strict"}), True) == "near_nic/core/ib0", "bound in the same way"
+    assert bound(CpuSettings(**packed), True) == "pack/core"
+    assert bound(CpuSettings(**packed | {"pinning": "strict"}), True) == "pack/core", "bound in the same way"
     assert bound(CpuSettings(pinning="verify"), True) is None
     assert bound(CpuSettings(), False) is None, "on one machine the default binds nothing"
     said = [bound(CpuSettings(pinning="verify", reserved=kept), True) for kept in (None, "", "3", "3-4")]
@@ -143,30 +142,7 @@ def test_more_ranks_than_usable_cpus_must_be_asked_for() -> None:
     made = decided(one, reserved="3")
     assert made.lacks(3) is None
     assert "3 usable CPUs (0-2)" in (made.lacks(4) or "")
-    assert decided(one, reserved="3", oversubscribe=True).lacks(400) is None
-
-
-def nic(name: str, cpus: str | None, gbit: int, state: str = "up") -> dict[str, Any]:
-    return {"name": name, "cpus": cpus, "numa_node": 0, "speed_bits_per_s": gbit * 10**9, "state": state}
-
-
-NICS = [nic("eth0", "0-3", 25), nic("ib0/mlx5_0", "2-3,6-7", 200), nic("ib1", "0-1,4-5", 400, "down")]
-
-
-def test_near_the_interface_that_is_named_or_mounted_or_fastest(snapshot: SnapshotAssertion) -> None:
-    said = []
-    for nics, name, mount, near, five in (
-        (NICS, None, "", "2-3,6-7", "2 3 6 7 0"),  # the fastest that is up
-        (NICS, "ib1", "net=eth0", "0-1,4-5", "0 1 4 5 2"),
-        (NICS, None, "core=3,net=eth0/10.0.0.1/24,rw", "0-3", "0 1 2 3 4"),
-        (NICS, "mlx5_0", "", "", "0 1 4 5 2"),
-        ([nic("ib0", None, 1)], None, "", "", "0 1 4 5 2"),
-    ):
-        node = facts(EIGHT, nics=nics, mount=f"w on /w type wekafs (rw,{mount})")
-        made = decided(node, placement="near_nic", nic=name)
-        assert (listed(made.near), ranks(made, 5)) == (near, five), (nics, name, mount)
-        said += made.notes
-    assert "\n".join(said) == snapshot
+    assert decided(one, reserved="3", pinning="verify").lacks(400) is None
 
 
 # What is stored

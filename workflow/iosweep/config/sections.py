@@ -11,10 +11,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    StrictBool,
-    ValidationInfo,
     WithJsonSchema,
-    field_validator,
 )
 
 from iosweep import text, units
@@ -279,30 +276,13 @@ class Cpus(Strict):
         " takes the place of what the nodes say, and is checked against it; siblings of the same core are added."
         " Default: what WEKA says on each node.",
     )
-    placement: Literal["spread", "pack", "near_nic"] = Field(
+    placement: Literal["spread", "pack"] = Field(
         "spread",
         description="`spread`: over NUMA nodes in turn, one per core before siblings; `pack`: NUMA node after NUMA"
-        " node; `near_nic`: as pack, the CPUs near the network interface first. Default: spread.",
+        " node. Default: spread.",
     )
-    nic: Name | None = Field(
-        None,
-        description="The interface for near_nic, such as ib0. Default: that of WEKA's mount, or the fastest one up.",
-    )
-
-    @field_validator("nic")
-    @classmethod
-    def _of_near_nic(cls, nic: str | None, info: ValidationInfo) -> str | None:
-        if nic is not None and info.data.get("placement", "near_nic") != "near_nic":
-            raise ValueError("without effect; it is for `placement: near_nic`")
-        return nic
-
     width: Literal["cpu", "core"] = Field(
         "cpu", description="A rank gets one CPU, or all usable ones of a core. Default: cpu."
-    )
-    oversubscribe: StrictBool = Field(
-        False,
-        description="Whether a node may run more MPI ranks than it has usable CPUs. Without it such points are missing."
-        " (fio's workers may always share CPUs.) Default: false.",
     )
 
 

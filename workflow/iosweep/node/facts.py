@@ -31,14 +31,13 @@ class NumaNode(Part, frozen=True):
 
 
 class Nic(Part, frozen=True):
-    """A network interface, or a port of an InfiniBand adapter. `cpus`, `numa_node`: those near it, where it matters."""
+    """A network interface, or a port of an InfiniBand adapter. `numa_node`: the one near it, where it matters."""
 
     name: str
     state: str | None = None
     speed_bits_per_s: Count | None = None
     driver: str | None = None
     numa_node: Integer | None = None
-    cpus: str | None = None
 
 
 class ToolOfNode(Part, frozen=True):
@@ -255,11 +254,10 @@ def infiniband(root: Path) -> Iterator[Nic]:
 
 
 def _nic(adapter: Path, name: str, state: str | None, bits_per_s: int | None) -> Nic:
-    """With the NUMA node and the CPUs that the device is near to; None where it does not matter, or is not known."""
+    """With the NUMA node that the device is near to; None where it does not matter, or is not known."""
     numa = text(adapter / "device/numa_node") or ""  # -1: unknown
     try:
         driver = (adapter / "device/driver").readlink().name
     except OSError:
         driver = None
-    cpus = text(adapter / "device/local_cpulist")
-    return Nic(name, state, bits_per_s, driver, int(numa) if numa.isdecimal() else None, cpus)
+    return Nic(name, state, bits_per_s, driver, int(numa) if numa.isdecimal() else None)

@@ -6,7 +6,6 @@ judge/checks/cpus.py compares the two.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from iosweep.node.facts import NodeFacts
 from iosweep.node.ranks import Looks
 from iosweep.text import human_count
 
-Policy = Literal["spread", "pack", "near_nic"]
+Policy = Literal["spread", "pack"]
 Width = Literal["cpu", "core"]
 _T = TypeVar("_T")
 Mode = Literal["verify", "enforce", "strict"]
@@ -67,13 +66,11 @@ class CpuRecord(Part, frozen=True, kw_only=True):
 
 
 class CpuSettings(Part, frozen=True, kw_only=True):
-    """`pinning` and `cpus` of the configuration. reserved, nic: None where the node says which.
+    """`pinning` and `cpus` of the configuration. reserved: None where the node says which.
 
     The digest of a plan depends on the order of the fields.
     """
 
-    nic: str | None = None
-    oversubscribe: bool = False
     pinning: Mode | None = None
     placement: Policy = "spread"
     reserved: str | None = None
@@ -90,7 +87,7 @@ def bound(settings: CpuSettings, allocated: bool, mpi: bool = True) -> str | Non
     either. Results that were measured in another way are stale."""
     chosen, kept = mode(settings, allocated), settings.reserved
     width = settings.width if mpi else "cpu"
-    how = (settings.placement, width, settings.nic) if chosen in BINDS else ()
+    how = (settings.placement, width) if chosen in BINDS else ()
     said = None if kept is None else f"reserved {kept or 'none'}"
     return "/".join(filter(None, (*how, said))) or None
 
@@ -99,8 +96,7 @@ def bound(settings: CpuSettings, allocated: bool, mpi: bool = True) -> str | Non
 class Pinning:
     """The decision for the nodes of an allocation.
 
-    usable: what all nodes have in common; usable_of: host -> its own. topology, near: those of the first
-    node; near: CPUs near the network interface, for near_nic.
+    usable: what all nodes have in common; usable_of: host -> its own. topology: that of the first node.
     """
 
     mode: Mode
@@ -108,7 +104,6 @@ class Pinning:
     topology: Topology
     usable: CpuSet
     usable_of: Mapping[str, CpuSet]
-    near: CpuSet
     nodes: Mapping[str, NodeFacts]
     notes: tuple[str, ...]
 
@@ -119,16 +114,16 @@ class Pinning:
         if not mpi and ranks > len(self.usable):
             return Binding((self.usable,) * ranks)
         width: Width = self.settings.width if mpi else "cpu"  # fio has no list for each of its workers
-        return place(ranks, self.usable, self.topology, self.settings.placement, width, self.near)
+        return place(ranks, self.usable, self.topology, self.settings.placement, width)
 
     def lacks(self, ranks: int) -> str | None:
         """Why a node cannot run so many MPI ranks, or None."""
-        if self.mode not in BINDS or ranks <= len(self.usable) or self.settings.oversubscribe:
+        if self.mode not in BINDS or ranks <= len(self.usable):
             return None
         have = f"{human_count(len(self.usable), 'usable CPU')} ({listed(self.usable)})"
         return (
-            f"{human_count(ranks, 'rank')} on a node with {have}: fewer threads_per_node, or `cpus: {{oversubscribe:"
-            " true}`, or `pinning: verify`"
+            f"{human_count(ranks, 'rank')} on a node with {have}: fewer threads_per_node, or"
+            " `pinning: verify`, which binds nothing"
         )
 
     def record(self, binding: Binding | None, seen: Mapping[str, Looks] | None, mpi: bool = True) -> CpuRecord | None:
@@ -196,7 +191,6 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
         if problem := overlap(_allowed(facts), kept[host], slurm, chosen == "strict"):
             overlaps[host] = problem
     notes += [f"note: {problem}" for problem in alike(overlaps)]
-    near, chosen_nic = _near(settings, first)
     if not slurm and (allowed := _allowed(first)) != topology.cpus:
         notes.append(f"note: only {named(allowed)} of {listed(topology.cpus)} may be used here")
     if chosen in BINDS:
@@ -208,10 +202,7 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
             notes.append(f"note: {host} could use {named(more)} too, which not all nodes have; ranks are placed alike")
         if others := [host for host, facts in nodes.items() if _shape(facts) != _shape(first)]:
             notes.append(f"note: {named_hosts(others)}: other cores or NUMA nodes than here, where ranks are placed")
-        if settings.placement == "near_nic":
-            packed = "" if near & shared else ": none is usable, so ranks are packed"
-            notes.append(f"note: near_nic: {chosen_nic}{packed}")
-    return Pinning(chosen, settings, topology, shared, usable_of, near, nodes, tuple(notes))
+    return Pinning(chosen, settings, topology, shared, usable_of, nodes, tuple(notes))
 
 
 def _shape(facts: NodeFacts) -> tuple[object, ...]:
@@ -235,21 +226,6 @@ def _usable(facts: NodeFacts) -> CpuSet:
     return _allowed(facts) - parse(facts.reserved_cpus or "")
 
 
-def _near(settings: CpuSettings, facts: NodeFacts) -> tuple[CpuSet, str]:
-    """The CPUs near the network interface that is configured, or named by WEKA's mount, or else the fastest that is up;
-    and a description of both."""
-    of_mount = re.search(r" type wekafs \(.*\bnet=([^,/)]+)", facts.mount or "")
-    name = settings.nic or (of_mount[1] if of_mount else None)
-    chosen = [nic for nic in facts.nics or () if name in (nic.name, nic.name.partition("/")[0])]
-    if not chosen and not settings.nic:  # a mount can name UDP
-        up = [nic for nic in facts.nics or () if nic.state == "up"]
-        chosen = sorted(up, key=lambda nic: -(nic.speed_bits_per_s or 0))[:1]
-    if not chosen:
-        return NO_CPUS, f"no interface {settings.nic or 'is up'}"
-    near = NO_CPUS.union(*(parse(nic.cpus or "") for nic in chosen))
-    return near, f"{chosen[0].name}, near CPUs {listed(near) or '(not known)'}"
-
-
 # Which CPUs ranks run on
 
 
@@ -264,20 +240,16 @@ class Binding:
         return NO_CPUS.union(*self.ranks)
 
 
-def place(
-    ranks: int, usable: CpuSet, topology: Topology, policy: Policy, width: Width = "cpu", near: CpuSet = NO_CPUS
-) -> Binding:
+def place(ranks: int, usable: CpuSet, topology: Topology, policy: Policy, width: Width = "cpu") -> Binding:
     """A CPU (`width` cpu), or the usable CPUs of a core, for each of `ranks`; they begin anew where there are too few.
 
     spread: in turn over NUMA nodes, and those of each socket in turn; one per core before siblings. pack: NUMA node
-    after NUMA node, in each one per core before siblings. near_nic: as pack, those in `near` first. Raises ValueError
-    without a usable CPU.
+    after NUMA node, in each one per core before siblings. Raises ValueError without a usable CPU.
     """
     if not usable:
         raise ValueError("there is no usable CPU")
     core_of = {cpu: core & usable for core in topology.cores for cpu in core} if width == "core" else {}
-    first = usable & near if policy == "near_nic" else NO_CPUS
-    order = chain(_order(first, topology, policy), _order(usable - first, topology, policy))
+    order = _order(usable, topology, policy)
     places = list(dict.fromkeys(core_of.get(cpu, frozenset([cpu])) for cpu in order))
     return Binding(tuple(places[k % len(places)] for k in range(ranks)))
 

@@ -471,7 +471,7 @@ def _sockets(topology: Topology, cpus: Mapping[int, Cpu], near: Mapping[int, str
 #: Check -> meaning of a fail, and of a pass.
 _CHECKS = {
     "reserved_cpus": ("something could run on reserved CPUs", "none was allowed on a reserved CPU"),
-    "pinned": ("processes did not have the CPUs planned for them", "each had the CPUs planned for it"),
+    "pinned": ("processes could run elsewhere than they were bound", "each kept to the CPUs it was bound to"),
 }
 
 

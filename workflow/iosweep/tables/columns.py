@@ -133,7 +133,7 @@ node string Key into the companion table `nodes`: hash of the facts of `host`.
 ran_on string Processes of the tool that were seen on each node: `n1:32,n2:32`; null where none was seen.
 pinning string enforce, strict: ranks and workers were to be bound; verify: looked at, not bound; off. Null where the
   record does not say (docs/pinning.md).
-placement string How they were placed: spread, pack, near_nic. Null where nothing was bound.
+placement string How they were placed: spread, pack. Null where nothing was bound.
 cpus string CPUs that ranks and workers were allowed on when they were looked at (`0-3,8`), on `host`.
 reserved_cpus string CPUs that the file system keeps for itself on `host`, siblings included; empty where it keeps
   none, null where that is not known.
@@ -221,7 +221,6 @@ nics list Network interfaces with a device behind them, and ports of InfiniBand 
   .state string up, down (on, but without a link), off, or another word of the kernel's.
   .speed_bits_per_s int Speed of the link.
   .driver string Driver.
-  .cpus string CPUs that are near it, as the kernel says.
   .numa_node int NUMA node that it is on; null where the machine does not say.
 fstype string Type of the target's file system.
 mount string The target's mount line.

@@ -1,4 +1,4 @@
-"""Planned and reserved CPUs, compared with the affinity masks that were read back while the tool ran.
+"""Bound and reserved CPUs, compared with the affinity masks that were read back while the tool ran.
 
 One look proves that something is wrong; a pass needs `LOOKS` looks on every node.
 """
@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from iosweep.hostlist import hosts as named_hosts
 from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Observation, failed, passed, unchecked
-from iosweep.node.cpus import CpuSet, listed, named, parse
+from iosweep.node.cpus import CpuSet, named, parse
 from iosweep.node.pinning import NodesCpus
 from iosweep.node.ranks import Processes
 from iosweep.store.record import Finding
@@ -25,14 +25,14 @@ _LONG_S = 30.0
 
 
 def pinned(s: Observation) -> Finding:
-    """Every rank and worker ran on the CPUs planned for it, according to the affinity masks of its threads."""
+    """Every rank and worker kept to the CPUs that it was bound to, by the affinity masks of its threads."""
     record = s.run.cpus
     if not record:
         return unchecked("masks were not looked at")
     if record.planned is None:
         return unchecked(f"nothing was bound (pinning: {record.pinning})")
-    wrong = [(n, text) for n in record.nodes for text in _not_as_planned(n, record.planned)]
-    return _proven(s, wrong, f"each on the CPUs planned for it: {_planned(record.planned)}")
+    wrong = [(n, text) for n in record.nodes for text in _not_as_bound(n, record.planned)]
+    return _proven(s, wrong, "each could run only on the CPUs that it was bound to")
 
 
 def reserved_cpus(s: Observation) -> Finding:
@@ -75,41 +75,26 @@ def _sentences(wrong: Sequence[tuple[NodesCpus, str]]) -> str:
     return "; ".join(list(dict.fromkeys(f"{_hosts(node)}: {text}" for node, text in wrong))[:SHOWN_NODES])
 
 
-def _not_as_planned(node: NodesCpus, planned: Mapping[str, int]) -> Iterator[str]:
-    """A sentence for each kind of process of a node that was allowed on other CPUs than planned."""
-    settled = [p for p in node.processes if p.role in ("rank", "worker") and p.masks]
-    for process in settled:
-        mask, right = process.masks[0], len(process.masks) == 1
-        if right and mask in planned and process.thread_masks == process.masks:
-            continue
-        many = human_count(process.count, process.role)
-        if not right:
-            yield f"{many} changed CPUs on the way: {' then '.join(process.masks)}"
-        elif mask not in planned:
-            why = _why(parse(mask), {parse(cpus) for cpus in planned})
-            yield f"{many} could run on {named(parse(mask))}, {_planned(planned)} was planned{why}"
-        elif beyond := [t for t in process.thread_masks if parse(t) - parse(mask)]:
-            yield f"threads of {many} on {named(parse(mask))} could run on {named(parse(beyond[0]))}"
-    bound: Counter[tuple[str, str]] = Counter()  # role and first mask -> ranks or workers
-    for process in settled:
-        bound[process.role, process.masks[0]] += process.count
-    for (kind, mask), count in bound.items():
-        if mask in planned and count > planned[mask]:
-            many, were = human_count(count, kind), human_count(planned[mask], kind)
-            yield f"{many} could run on {named(parse(mask))}, {were} {'was' if planned[mask] == 1 else 'were'} planned"
+def _not_as_bound(node: NodesCpus, bound: Mapping[str, int]) -> Iterator[str]:
+    """A sentence for each kind of process of a node that could run on other CPUs than those it was bound to.
+
+    `bound`: mask -> the ranks or workers that were to have it.
+    """
     usable = parse(node.usable)
+    counts: Counter[tuple[str, str]] = Counter()  # role and mask -> ranks or workers
     for process in node.processes:
-        allowed = _allowed(process)
-        if process.role in ("helper", "agent") and allowed - usable:
-            yield f"{_many(process)} could run on {named(allowed)}, usable are {named(usable)}"
-
-
-def _why(mask: CpuSet, planned: set[CpuSet]) -> str:
-    if any(mask > cpus for cpus in planned):
-        return ": it was not bound, or its mask was widened"
-    if any(mask < cpus for cpus in planned):
-        return ": its mask was narrowed (by a cpuset?)"
-    return ": something else has bound it"
+        if process.role in ("helper", "agent"):
+            if (allowed := _allowed(process)) - usable:
+                yield f"{_many(process)} could run on {named(allowed)}, usable are {named(usable)}"
+        elif process.masks:
+            mask = process.masks[0]
+            counts[process.role, mask] += process.count
+            if mask not in bound or _allowed(process) != parse(mask):
+                masks = [named(parse(mask)) for mask in dict.fromkeys((*process.masks, *process.thread_masks))]
+                yield f"{_many(process)} could run on {' and '.join(masks)}, unlike its binding"
+    for (role, mask), count in counts.items():
+        if mask in bound and count > bound[mask]:
+            yield f"{human_count(count, role)} could run on {named(parse(mask))}, where {bound[mask]} should"
 
 
 def _on_reserved(node: NodesCpus) -> Iterator[str]:
@@ -167,15 +152,6 @@ def _looked(nodes: Sequence[NodesCpus]) -> str:
     kinds = [human_count(counts[kind], kind) for kind in ("rank", "worker", "helper") if counts[kind]]
     looks, hosts = min(n.looks for n in nodes), sum(len(n.hosts) for n in nodes)
     return f"{' and '.join(kinds)} on {human_count(hosts, 'node')} looked at {human_count(looks, 'time')} or more"
-
-
-def _planned(planned: Mapping[str, int]) -> str:
-    """The planned CPUs: `CPUs 0-3` where all share them, else one CPU or one core for each."""
-    if len(planned) == 1:
-        return named(parse(next(iter(planned))))
-    every = frozenset().union(*map(parse, planned))
-    one_each = all(len(parse(cpus)) == 1 for cpus in planned)
-    return f"one of CPUs {listed(every)}" if one_each else f"a core of CPUs {listed(every)}"
 
 
 def _hosts(node: NodesCpus) -> str:
