@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import structs
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.analysis import findings, formats, sentences
+from iosweep.analysis import caveats, formats, sentences
 from iosweep.analysis.summary import summarize
 from iosweep.tables.reader import ResultRow
 from results_factory import row, sweep_facts
@@ -82,7 +82,7 @@ def test_a_reason_that_all_repetitions_share_is_named_once() -> None:
     rows = [structs.replace(one, reasons=reasons[number], verdict="suspect")
             for number in (1, 2) for one in points("threads_per_node", {number: number * G})]  # fmt: skip
     results, facts = summarize(rows), sweep_facts(1, *dict.fromkeys(one.point for one in rows))
-    shared = findings.find_shared(results)
+    shared = caveats.find_shared(results)
     assert len(shared) == 2
     ((told,),) = [one.sentences for one in sentences.describe_sweeps(results, [facts], shared=shared)]
     assert told.opening.endswith(" (suspect: also too short)")

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from campaign import document, make
-from iosweep.analysis import findings, formats, headline, slices
+from iosweep.analysis import caveats, formats, headline, slices
 from iosweep.analysis.summary import (
     OUTCOMES,
     VERDICTS,
@@ -83,7 +83,7 @@ class TestSummary:
         counts = count_repetitions(found)
         assert counts == {"valid": 27, "suspect": 1, "invalid": 1, "missing": 6, "left": 60, "unneeded": 1}
         assert list(counts) == list(OUTCOMES)
-        assert (findings.explain(found, "left"), findings.explain(found, "invalid")) == (columns.NOT_YET, "no")
+        assert (caveats.explain(found, "left"), caveats.explain(found, "invalid")) == (columns.NOT_YET, "no")
 
     def test_only_valid_and_suspect_repetitions_are_in_the_mean(self) -> None:
         rows = [row(repetition=i, verdict=v, ops_per_s=10.0**i) for i, v in enumerate(VERDICTS[:3])]
@@ -105,7 +105,7 @@ class TestSummary:
 
 
 def reasons(*rows: ResultRow, most: int = 3) -> str:
-    return findings.join_reasons(summarize(rows), most=most)
+    return caveats.join_reasons(summarize(rows), most=most)
 
 
 def suspect(point: str, reason: str, **more: Any) -> ResultRow:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import results_factory as factory
-from iosweep.analysis import findings
+from iosweep.analysis import caveats
 from iosweep.analysis.summary import PointSummary
 from iosweep.programs.programs import build_key
 from iosweep.report import answer, figures, results_table, system, tables
@@ -254,7 +254,7 @@ class TestBuilds:
             return factory.PATH if row["queue_depth"] == 4 else factory.SPACK
 
         campaign, results = factory.measured(FIO, IOR, build=build)
-        assert findings.find_several_builds(results) == ["fio"]
+        assert caveats.find_several_builds(results) == ["fio"]
         section = tables.describe_builds(campaign, results)
         assert {(row.tool, row.name): row.results for row in section} == {
             ("fio", SPACK): 2, ("fio", PATH): 1, ("IOR", IOR_SPACK): 8
@@ -269,7 +269,7 @@ class TestBuilds:
         assert "build" not in best[-1].place  # of IOR there is one
 
         _, results = factory.measured(FIO)
-        assert findings.find_several_builds(results) == []
+        assert caveats.find_several_builds(results) == []
         assert "build" not in [column.key for column in results_table.make_payload(results, (), {}).columns]
 
     def test_a_build_is_its_binary_and_its_mpi_whatever_else_was_built_with_it(self) -> None:
@@ -277,11 +277,11 @@ class TestBuilds:
         campaign, results = factory.measured(
             IOR, build=lambda row: other if row["threads_per_node"] == 8 else factory.SPACK
         )
-        assert findings.find_several_builds(results) == []
+        assert caveats.find_several_builds(results) == []
         section = tables.describe_builds(campaign, results)
         assert [set(row.documents) for row in section] == [{build_key(factory.SPACK), build_key(other)}]
         # the binary is the same where the system's MPI was updated below it; fio has none
         other = self.changed(factory.PATH, mpi={"version": "4.1.0"})
         _, results = factory.measured(IOR, FIO, build=lambda row: other if row["repetition"] == 2 else factory.PATH)
-        assert findings.find_several_builds(results) == ["ior"]
+        assert caveats.find_several_builds(results) == ["ior"]
         assert all(len(result.builds) == 2 for result in results if result.tool == "ior")

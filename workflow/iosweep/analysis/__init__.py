@@ -4,7 +4,7 @@
 |---|---|
 | summary.py | rows -> one summary for each phase of a point, over its repetitions |
 | formats.py | how figures, names, sizes and lists of nodes are written |
-| findings.py | limits of a figure: reasons, different nodes and builds, missing repetitions |
+| caveats.py | limits of a figure: reasons, different nodes and builds, missing repetitions |
 | headline.py | the best point of a phase, its confirmation, and points that may be as good |
 | slices.py | which results share a figure; lines along one axis, scaling, knees |
 | sentences.py | the results of a sweep, in sentences |

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from iosweep.analysis import findings, formats, headline
+from iosweep.analysis import caveats, formats, headline
 from iosweep.analysis.headline import Best
 from iosweep.analysis.summary import PointSummary, is_percentile, merge_point_parameters, outcome
 from iosweep.config import criteria
@@ -55,7 +55,7 @@ class Reason:
         """`3 of 3 repetitions suspect: 3 × too short; and 2 other reasons`. most: number of causes to name; apart:
         causes that the reader has been told already."""
         own = [one for one in self.causes if one[0] not in apart]
-        return f"{self.clause}: {findings.join(own, most)}" if own else self.clause
+        return f"{self.clause}: {caveats.join(own, most)}" if own else self.clause
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ def _side(selector: Selector, results: Sequence[PointSummary], named: bool) -> _
 def _no_figure(results: Sequence[PointSummary]) -> Reason:
     """Why points have no figure: `not measured yet`, `2 points invalid: ...`."""
     states = Counter(result.state for result in results)
-    causes = tuple(findings.rank(result.reasons for result in results))
+    causes = tuple(caveats.rank(result.reasons for result in results))
     if set(states) == {"left"}:
         return Reason(NOT_YET, causes if [text for text, _ in causes] != [NOT_YET] else ())
     return Reason(", ".join(f"{human_count(n, 'point')} {state}" for state, n in states.items()), causes)
@@ -296,7 +296,7 @@ def _absent(best: Best) -> Reason | None:
     reasons = [(row.reasons or "").split(REASONS) for row in rows if row.reasons and row.reasons != NOT_YET]
     if not reasons:
         return Reason("the next run measures more") if rows else None
-    return Reason(f"{human_count(len(reasons), 'repetition')} missing", tuple(findings.rank(reasons)))
+    return Reason(f"{human_count(len(reasons), 'repetition')} missing", tuple(caveats.rank(reasons)))
 
 
 def _set(best: Best, repetitions: int) -> str:
@@ -369,7 +369,7 @@ def _suspect(best: Best) -> Reason | None:
     suspect = [row for row in rows if not row.undisturbed]
     if not suspect:
         return None
-    causes = findings.rank((row.reasons or "").split(REASONS) for row in suspect)
+    causes = caveats.rank((row.reasons or "").split(REASONS) for row in suspect)
     return Reason(f"{len(suspect)} of {human_count(len(rows), 'repetition')} suspect", tuple(causes))
 
 
@@ -389,7 +389,7 @@ def _notes(side: _Side) -> Iterator[str]:
     at = f"{side.at}: " if side.at else ""
     if best.chosen:
         yield at + best.chosen
-    if not best.confirmed and (lacking := findings.describe_incomplete(best.result)):
+    if not best.confirmed and (lacking := caveats.describe_incomplete(best.result)):
         absent = _absent(best)
         yield at + "; ".join([lacking, *([absent.text()] if absent else [])])
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from iosweep.analysis import findings, formats
+from iosweep.analysis import caveats, formats
 from iosweep.analysis.summary import PointSummary, distinct, phase_order
 from iosweep.config import yaml_lines
 from iosweep.errors import ConfigError
@@ -450,7 +450,7 @@ def notes(one: Versus) -> Iterator[str]:
     if doubted := [own for own in found.singles if own.suspect]:
         have = human_count(len(doubted), "result has", "results have")
         sides = (side for own in doubted for side in (own.pairs[0].a, own.pairs[0].b) if side.verdict != "valid")
-        yield f"{have} repetitions that are suspect or were left out as invalid (○): {findings.join_reasons(sides)}."
+        yield f"{have} repetitions that are suspect or were left out as invalid (○): {caveats.join_reasons(sides)}."
 
 
 def absences(found: Comparison, names: tuple[str, str]) -> Iterator[str]:

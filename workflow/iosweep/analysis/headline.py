@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from iosweep.analysis import findings, formats
-from iosweep.analysis.findings import NOTHING, Shared
+from iosweep.analysis import caveats, formats
+from iosweep.analysis.caveats import NOTHING, Shared
 from iosweep.analysis.summary import Metric, PointSummary, counted, worst
 from iosweep.judge import statistics
 from iosweep.judge.best import Candidate, best, candidate
@@ -101,8 +101,8 @@ class Best:
         ):  # the first reason makes a row invalid (judge/verdict.py)
             own = [reasons[:1] for reasons in own]
         own = [[text for text in reasons if not text.startswith(formats.NOT_REPEATABLE)] for reasons in own]
-        others = findings.drop_shared(own, shared)
-        return f"{'also ' if shared else ''}{findings.tell(others, most=1)}" if others else ""
+        others = caveats.drop_shared(own, shared)
+        return f"{'also ' if shared else ''}{caveats.tell(others, most=1)}" if others else ""
 
     @property
     def _doubted(self) -> list[ResultRow]:

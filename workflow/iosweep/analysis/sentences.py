@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from iosweep.analysis import findings, formats, headline, slices
-from iosweep.analysis.findings import NOTHING, Shared
+from iosweep.analysis import caveats, formats, headline, slices
+from iosweep.analysis.caveats import NOTHING, Shared
 from iosweep.analysis.headline import Best, Rivals
 from iosweep.analysis.slices import Line, Place, Scaling
 from iosweep.analysis.summary import Metric, PointSummary, merge_point_parameters, phase_order
@@ -96,7 +96,7 @@ def _subject(phase: str) -> str:
 def _rate(subject: str, results: Sequence[PointSummary], sweep: SweepFacts, shared: Shared) -> Sentence:
     measured = [result for result in results if result.headline]
     if not measured:
-        return Sentence(f"{subject} have no figure: {findings.join_reasons(results, most=1)}", "", results[0].state)
+        return Sentence(f"{subject} have no figure: {caveats.join_reasons(results, most=1)}", "", results[0].state)
     rivals = Rivals(measured, measured[0].metric)
     best = rivals.best()
     assert best is not None  # each measured result is a candidate

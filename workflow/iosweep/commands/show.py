@@ -12,7 +12,7 @@ from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 
-from iosweep.analysis import acceptance, findings, formats
+from iosweep.analysis import acceptance, caveats, formats
 from iosweep.analysis.headline import Best
 from iosweep.analysis.summary import Metric, PointSummary, count_results, summarize
 from iosweep.commands import accept, campaigns
@@ -173,7 +173,7 @@ def _show_table(summary: Sequence[PointSummary], ingested: bool) -> None:
             formats.quantity(headline.median, units) if headline and headline.n > 1 else "",
             formats.spread(headline, units) if headline else "",
             (headline.grade or "") if headline else "",
-            f"{findings.VERDICT_SYMBOLS[result.state]} {result.state}",
+            f"{caveats.VERDICT_SYMBOLS[result.state]} {result.state}",
             *([printable(outputs)] if ingested else []),
             printable("; ".join(text for text, _ in ranked((reason,) for reason in result.reasons))),
         )

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from iosweep.analysis import acceptance, findings, formats, headline, sentences
+from iosweep.analysis import acceptance, caveats, formats, headline, sentences
 from iosweep.analysis.acceptance import PublishedShares
-from iosweep.analysis.findings import NOTHING, Shared
+from iosweep.analysis.caveats import NOTHING, Shared
 from iosweep.analysis.headline import Best
 from iosweep.analysis.summary import OUTCOMES, PointSummary, count_repetitions, phase_order, repetitions
 from iosweep.node import fs_types
@@ -86,10 +86,10 @@ def make_groups(
     """The headlines by conditions, because a best point exists only among points that compare. shares: of published
     figures; told: reasons that the page states once."""
     conditions, made = formats.conditions(results), _files(results)
-    over_nodes, several = any(result.nodes > 1 for result in results), findings.find_several_builds(results)
+    over_nodes, several = any(result.nodes > 1 for result in results), caveats.find_several_builds(results)
 
     def place(result: PointSummary) -> str:
-        build = findings.name_builds(result) if result.tool in several else ""
+        build = caveats.name_builds(result) if result.tool in several else ""
         return ", ".join(filter(None, (formats.brief(result, one=over_nodes), build)))
 
     found = []
@@ -132,7 +132,7 @@ def _cards(results: Sequence[PointSummary], place: _Place, shares: PublishedShar
         if best := headline.find_highest(own):
             yield _card(best, place, shares, told)
         else:
-            reason = findings.join_reasons(own, most=1)
+            reason = caveats.join_reasons(own, most=1)
             yield Card(formats.phase(phase), "", "", "", "", reason, own[0].state)
     for phase, own in phases.items():
         if phase in LATENCY_PHASES and (best := headline.find_lowest_latency(own)):
@@ -147,14 +147,14 @@ def _card(best: Best, place: _Place, shares: PublishedShares, told: Shared) -> C
         more = f"p99 {formats.quantity(tail.median, units)}"
     elif not latency and result.nodes > 1:
         more = f"{formats.quantity(metric.mean / result.nodes, units)} per node"
-    incomplete = "" if best.confirmed else findings.describe_incomplete(result)
+    incomplete = "" if best.confirmed else caveats.describe_incomplete(result)
     spread = formats.spread(metric, units) if metric.n > 1 or not incomplete else ""
     published = (one.text for one in shares.get((result.point, result.phase), ()) if one.published.lowest == latency)
     return Card(
         label=f"{formats.phase(result.phase)}{' latency' if latency else ''}",
         value=formats.quantity(metric.mean, units),
         more=more,
-        spread=", ".join(filter(None, (spread, findings.describe_hosts(result)))),
+        spread=", ".join(filter(None, (spread, caveats.describe_hosts(result)))),
         incomplete=incomplete,
         place=place(result),
         verdict=best.verdict,
@@ -169,7 +169,7 @@ def _card(best: Best, place: _Place, shares: PublishedShares, told: Shared) -> C
 
 def answer(campaign: Campaign, results: Sequence[PointSummary], shares: PublishedShares) -> dict[str, object]:
     """Values of the first screen, for the template."""
-    told = findings.find_shared(results)
+    told = caveats.find_shared(results)
     planned = repetitions(campaign.rows, campaign.about.sweeps)
     counts = count_repetitions(planned)
     decisions = acceptance.decide(campaign, results)
@@ -181,16 +181,16 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], shares: Publishe
         "targets": list(dict.fromkeys((r.target_fstype, r.target_source) for r in campaign.rows if r.target_source)),
         "tools": tables.name_programs(campaign),
         "counts": {one: count for one, count in counts.items() if count or one not in ("left", "unneeded")},
-        "progress": findings.describe_progress(counts),
+        "progress": caveats.describe_progress(counts),
         "shares": _bar(counts),
-        "absent": {one: findings.explain(planned, one, told) for one in _TOLD if counts[one]},
+        "absent": {one: caveats.explain(planned, one, told) for one in _TOLD if counts[one]},
         "not_checked": tables.count_not_checked(campaign.checks),
         "scaled": warn_about_scaled(campaign.about.sweeps),
         "node_check": system.node_check(campaign, results),
         "pinned": system.pinning_proven(campaign),
         "remarks": warn_about_target(campaign),
         "unlike": system.unlike(campaign, results),
-        "unlike_builds": list(findings.warn_unlike_builds(results)),
+        "unlike_builds": list(caveats.warn_unlike_builds(results)),
         "acceptance": decisions,
         "acceptance_shared": acceptance.shared(decisions),
         "accepted": (acceptance.worst(decisions), acceptance.sentence(decisions)) if decisions else None,
@@ -285,7 +285,7 @@ def table(campaign: Campaign, results: Sequence[PointSummary]) -> RenderableType
     from rich.table import Table
     from rich.text import Text
 
-    told = findings.find_shared(results)
+    told = caveats.find_shared(results)
     hosts = {host for result in results for host in result.hosts}
     on = f", {len(hosts):,} nodes: {formats.hosts(hosts)}" if len(hosts) > 1 else ""
     title = Text.assemble((campaign.about.campaign, "bold"), " on ", (campaign.about.target.directory, "bold"), on)
@@ -298,7 +298,7 @@ def table(campaign: Campaign, results: Sequence[PointSummary]) -> RenderableType
     if pinned := system.pinning_proven(campaign):
         parts.append(Text(f"CPUs: {pinned[1]}", style="red" if pinned[0] else ""))
     parts += [Text(text, style="" if in_turn else "yellow") for in_turn, text in system.unlike(campaign, results)]
-    parts += [Text(f"Unlike builds: {text}", style="yellow") for text in findings.warn_unlike_builds(results)]
+    parts += [Text(f"Unlike builds: {text}", style="yellow") for text in caveats.warn_unlike_builds(results)]
     for sweep in sentences.describe_sweeps(results, campaign.about.sweeps, system.SUITE, told):
         parts.append(Text(f"\n{sweep.sweep}", style="italic"))
         parts += [Padding(Text(one.text), (0, 0, 0, 2)) for one in sweep.sentences]
@@ -325,12 +325,12 @@ def _verdicts(campaign: Campaign, told: Shared) -> Text:
 
     planned = repetitions(campaign.rows, campaign.about.sweeps)
     counts = count_repetitions(planned)
-    line = Text(f"{findings.describe_progress(counts)}: ")
+    line = Text(f"{caveats.describe_progress(counts)}: ")
     shown = {one: count for one, count in counts.items() if count or one != "unneeded"}
     line.append_text(Text("   ").join(_verdict(one, f"{count:,} {one}") for one, count in shown.items()))
     for outcome in _TOLD:
         if counts[outcome]:
-            line.append(f"\n{counts[outcome]:,} {outcome}: {findings.explain(planned, outcome, told)}")
+            line.append(f"\n{counts[outcome]:,} {outcome}: {caveats.explain(planned, outcome, told)}")
     unchecked, applicable = tables.count_not_checked(campaign.checks)
     if applicable:  # no check is made if everything is missing
         line.append(f"\n{unchecked:,} of {human_count(applicable, 'check')} not checked")
@@ -340,4 +340,4 @@ def _verdicts(campaign: Campaign, told: Shared) -> Text:
 def _verdict(verdict: str, text: str | None = None) -> Text:
     from rich.text import Text
 
-    return Text(f"{findings.VERDICT_SYMBOLS[verdict]} {text or verdict}", style=_STYLES[verdict])
+    return Text(f"{caveats.VERDICT_SYMBOLS[verdict]} {text or verdict}", style=_STYLES[verdict])

@@ -10,7 +10,7 @@ from itertools import product
 
 from msgspec import Struct, structs
 
-from iosweep.analysis import findings, formats, slices
+from iosweep.analysis import caveats, formats, slices
 from iosweep.analysis.formats import Unit
 from iosweep.analysis.headline import Rivals
 from iosweep.analysis.slices import Bend, Scaling, Slice, find_strangers, make_slices
@@ -213,7 +213,7 @@ def _rate_figure(cut: Slice, quantity: str, phase: str | None, origin: str, ramp
         return None  # the figure of throughput says why
     bars = _bars(drawable, lines)
     largest = _largest(cut, drawable) if cut.x == "nodes" else {}
-    several = bool(findings.find_several_builds(drawable))
+    several = bool(caveats.find_several_builds(drawable))
     bends = {} if quantity == "latency" else _knees(cut, results, ramp)
     panels: list[Panel] = []
     marks: list[Mark] = []
@@ -312,7 +312,7 @@ def _marks(
     if not metrics:
         return [structs.replace(mark, measure=measure) for measure in lines]
     what = [formats.named(axis, result.parameters[axis]) for axis in (cut.x, cut.color, cut.facet) if axis]
-    what += [findings.name_builds(result)] if several else []
+    what += [caveats.name_builds(result)] if several else []
     found = []
     for measure, metric in metrics:
         low, high = _ends(metric, bars)
@@ -535,8 +535,8 @@ def _rate_notes(
         yield BARS[bars]
         if len(lines) > 1 and bars != "none":
             yield "p99: median of the repetitions' 99th percentiles."
-    yield from (text for _, text in findings.warn_unlike_hosts(drawable))
-    yield from (text[0].upper() + text[1:] for text in findings.warn_unlike_builds(drawable))
+    yield from (text for _, text in caveats.warn_unlike_hosts(drawable))
+    yield from (text[0].upper() + text[1:] for text in caveats.warn_unlike_builds(drawable))
     if largest:
         ran = [find_strangers(result, largest[result.phase, *cut.line_of(result)]) for result in drawable]
         if apart := list(filter(None, ran)):
@@ -558,12 +558,12 @@ def _verdict_notes(
 ) -> Iterator[str]:
     """Explain hollow marks, and results that are not drawn, with reasons."""
     if hollow := [result for result in drawn if result.verdict != "valid"]:
-        yield f"Hollow: {len(hollow)} not valid ({findings.join_reasons(hollow)})."
+        yield f"Hollow: {len(hollow)} not valid ({caveats.join_reasons(hollow)})."
     # a result that counts but lacks this figure has no verdict to report: the tool does not print it
     unused = [result for result in results if not result.used]
     for state in OUTCOMES:
         if own := [result for result in unused if result.state == state]:
-            yield f"Not drawn: {len(own)} {state} ({findings.join_reasons(own)})."
+            yield f"Not drawn: {len(own)} {state} ({caveats.join_reasons(own)})."
     if without := [result for result in cut.without if phase in (None, result.phase)]:
         yield f"Not drawn: {human_count(len(without), 'result')} of unknown {parameters()[cut.x].shown}."
 

@@ -18,7 +18,7 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from iosweep.analysis import acceptance, findings, formats
+from iosweep.analysis import acceptance, caveats, formats
 from iosweep.analysis.acceptance import PublishedShares
 from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.files import safe_paths
@@ -148,7 +148,7 @@ def render(results: Path) -> str:
             scripts=[Markup(script) for script in scripts],  # noqa: S704  our own files and the library's
             data=Markup(data(_data(results, campaign, summary, drawings, shares))),  # noqa: S704  base64
             formats=formats,
-            symbols=findings.VERDICT_SYMBOLS,
+            symbols=caveats.VERDICT_SYMBOLS,
             outcomes=acceptance.SYMBOLS,
             **answer.answer(campaign, summary, shares),
             **_sections(campaign, summary, drawings),
@@ -169,7 +169,7 @@ def _sections(campaign: Campaign, results: Sequence[PointSummary], drawings: Seq
         "metadata": tables.make_metadata_tables(campaign, results),
         "checks": tables.summarize_checks(campaign.checks),
         "coverage": tables.count_coverage(about.sweeps, results),
-        "meanings": findings.VERDICT_MEANINGS,
+        "meanings": caveats.VERDICT_MEANINGS,
         "cpus": system.describe_cpus(campaign),
         "nodes": system.describe_nodes(campaign),
         "builds": tables.describe_builds(campaign, results),
@@ -193,7 +193,7 @@ def _data(
     places = {(result.point, result.phase): place for place, result in enumerate(summary)}
     return {
         "campaign": campaign.about.campaign,
-        "symbols": findings.VERDICT_SYMBOLS,
+        "symbols": caveats.VERDICT_SYMBOLS,
         "table": results_table.make_payload(summary, campaign.checks, shares),
         "latencies": results_table.list_latencies(summary, latencies),
         "series": results_table.draw_over_time(summary, repetitions, series, rates),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from iosweep.analysis import findings, formats
+from iosweep.analysis import caveats, formats
 from iosweep.analysis.acceptance import PublishedShares
 from iosweep.analysis.formats import Unit
 from iosweep.analysis.summary import OUTCOMES, PointSummary, hosts_of, merge_point_parameters, outcome, phase_order
@@ -203,7 +203,7 @@ def _columns(results: Sequence[PointSummary], shares: PublishedShares) -> Iterat
         )
     if any(result.host_sets > 1 for result in results):
         yield Column("hosts", "count", "hosts", rank=2), lambda result: len(result.hosts) or None
-    if findings.find_several_builds(results):
+    if caveats.find_several_builds(results):
         yield Column("build", "text", "build", rank=2), lambda result: ", ".join(result.builds) or None
     for name, (title, unit, size) in _FIGURES.items():
         if any(name in result.metrics for result in results):

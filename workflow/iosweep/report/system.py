@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from iosweep.analysis import findings, formats
+from iosweep.analysis import caveats, formats
 from iosweep.analysis.summary import PointSummary, worst
 from iosweep.judge.agreement import COUNTED
 from iosweep.node.cpus import CONFIGURATION, NO_CPUS, Overlap, Topology, listed, named, overlap, parse
@@ -239,7 +239,7 @@ def unlike(campaign: Campaign, results: Sequence[PointSummary]) -> list[tuple[bo
     """Warnings about means over different nodes, and whether the nodes took turns. The node check is excluded, because
     it compares nodes."""
     points = _points(campaign)
-    return list(findings.warn_unlike_hosts(result for result in results if result.point not in points))
+    return list(caveats.warn_unlike_hosts(result for result in results if result.point not in points))
 
 
 def _points(campaign: Campaign) -> set[str]:

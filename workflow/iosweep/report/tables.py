@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from iosweep.analysis import findings, formats
+from iosweep.analysis import caveats, formats
 from iosweep.analysis.slices import axes_of, split
 from iosweep.analysis.summary import (
     PointSummary,
@@ -185,7 +185,7 @@ def drop_repeated(checks: Iterable[CheckRow]) -> Iterator[CheckRow]:
 
 
 def _commonest(rows: Iterable[CheckRow], outcome: str) -> tuple[tuple[str, int], ...]:
-    return tuple(findings.rank([row.evidence or ""] for row in rows if row.outcome == outcome)[:3])
+    return tuple(caveats.rank([row.evidence or ""] for row in rows if row.outcome == outcome)[:3])
 
 
 def find_open_checks(checks: Iterable[CheckRow]) -> dict[Phase, list[str]]:
@@ -224,7 +224,7 @@ def _coverage(sweep: SweepFacts, phases: Mapping[str, Sequence[PointSummary]], s
     for state in _OUTCOMES[:0:-1]:
         own = [one for point in sweep.points if states.get(point) == state for one in phases[point]]
         if own := [one for one in own if one.state == state]:
-            reasons[state] = findings.join_reasons(own)
+            reasons[state] = caveats.join_reasons(own)
     return Coverage(sweep.name, counts, reasons)
 
 
