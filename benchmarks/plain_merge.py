@@ -8,9 +8,10 @@ import msgspec
 
 COLUMNS = ["bandwidth_bytes_per_s", "ops_per_s", "latency_mean_s", "latency_p99_s"]
 
-with Path(sys.argv[2]).open("w", newline="") as file:
-    writer = csv.writer(file)
-    writer.writerow(["file", *COLUMNS])
-    for path in sorted(Path(sys.argv[1]).glob("points/*/*.json")):
-        for row in msgspec.json.decode(path.read_bytes())["rows"]:
-            writer.writerow([path.name, *map(row["values"].get, COLUMNS)])
+if __name__ == "__main__":
+    with Path(sys.argv[2]).open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["file", *COLUMNS])
+        for path in sorted(Path(sys.argv[1]).glob("points/*/*.json")):
+            for row in msgspec.json.decode(path.read_bytes())["rows"]:
+                writer.writerow([path.name, *map(row["values"].get, COLUMNS)])

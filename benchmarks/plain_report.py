@@ -2,8 +2,9 @@
 
 import sys
 
-import pandas
+if __name__ == "__main__":
+    import pandas
 
-rows = pandas.read_parquet(sys.argv[1])
-columns = ["bandwidth_bytes_per_s", "ops_per_s", "latency_mean_s", "latency_p99_s"]
-rows.groupby(["point", "phase"])[columns].agg(["mean", "std", "count"]).to_html(sys.argv[2])
+    rows = pandas.read_parquet(sys.argv[1])
+    columns = ["bandwidth_bytes_per_s", "ops_per_s", "latency_mean_s", "latency_p99_s"]
+    rows.groupby(["point", "phase"])[columns].agg(["mean", "std", "count"]).to_html(sys.argv[2])
