@@ -6,8 +6,8 @@
 The device is a closed loop with a set latency and width: so many I/Os are in flight as the depth asks for, and it works
 on at most `width` of them, so its rate is min(depth, width) / latency, times lognormal noise. Campaigns are decided by
 the functions that the runner and the report use; no process is started. With --device they are measured instead:
-`iosweep measure` runs a stand-in for a device (tools/closed_loop), which is such a loop in real time, and the knee and
-its interval are those of the report.
+`iosweep measure` runs a stand-in for a device (tools/closed_loop), which is such a loop in real time, and the knee is
+that of the report.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from statistics import fmean
 import campaigns
 from iosweep.analysis import slices
 from iosweep.analysis.summary import summarize
-from iosweep.judge.best import SHARE, decided, deviation, knee, reached
+from iosweep.judge.best import SHARE, deviation, knee, reached
 from iosweep.tables.make import make_tables
 from iosweep.tables.reader import load
 from measure import IOSWEEP, ROOT, child
@@ -40,13 +40,10 @@ DEVICE_LATENCY_US, PHASE_S = 5000, 0.25
 
 @dataclass(frozen=True)
 class Climbed:
-    """What a campaign found. runs: repetitions that were measured; step, low, high: the knee and its interval, as steps
-    from 0."""
+    """What a campaign found. runs: repetitions that were measured; step: the knee, as a step from 0."""
 
     runs: int
     step: int
-    low: int
-    high: int
 
 
 def rate(depth: int, width: float) -> float:
@@ -60,20 +57,18 @@ def climb(depths: Sequence[int], width: float, noise: float, repetitions: int, d
     while True:
         steps = [{"rand_read": values} if values else None for values in figures]
         needed = reached(steps).needed
-        enough = decided(steps[:needed])
         first = next((i for i in range(needed) if not figures[i]), None)  # the climb waits for it
         reach = needed if first is None else first + 1
-        open_ = [i for i in range(reach) if len(figures[i]) < repetitions and not enough[i]]
+        open_ = [i for i in range(reach) if len(figures[i]) < repetitions]
         if not open_:
             break
         number = min(len(figures[i]) for i in open_)
         for i in open_:
             if len(figures[i]) == number:
                 figures[i].append(rate(depths[i], width) * math.exp(draw.gauss(0, noise)))
-    found = knee([values for values in figures if values])
-    assert found is not None
-    low, high = (found.step, found.step) if found.low is None or found.high is None else (found.low, found.high)
-    return Climbed(sum(map(len, figures)), found.step, low, high)
+    step = knee([values for values in figures if values])
+    assert step is not None
+    return Climbed(sum(map(len, figures)), step)
 
 
 class Device:
@@ -104,11 +99,11 @@ class Device:
         make_tables(made, results)
         campaign = load(results)
         measured = summarize(campaign.rows)
-        bend = slices.find_knee("queue_depth", measured)
-        assert bend and bend.knee.low is not None and bend.knee.high is not None
+        found = slices.find_knee("queue_depth", measured)
+        assert found
         self._verdicts.update(row.verdict for row in campaign.rows if row.verdict != "missing")
         self._logs += [list(map(math.log, result.sample(result.metric).values)) for result in measured if result.used]
-        return Climbed(sum(result.used for result in measured), bend.knee.step, bend.knee.low, bend.knee.high)
+        return Climbed(sum(result.used for result in measured), found.step)
 
     @property
     def seen(self) -> str:
@@ -124,13 +119,12 @@ def true_step(depths: Sequence[int], width: float) -> int:
 
 
 def row(depths: Sequence[int], width: float, repetitions: int, found: Sequence[Climbed]) -> tuple[float, ...]:
-    """Shares of the campaigns: knee within a step, knee exact, interval holds it; runs as a share of the full sweep:
-    mean, and the largest; and the share of campaigns with at most half of its runs."""
+    """Shares of the campaigns: knee within a step, knee exact; runs as a share of the full sweep: mean and largest;
+    and the share of campaigns with at most half of its runs."""
     truth, runs = true_step(depths, width), [one.runs / (len(depths) * repetitions) for one in found]
     return (
         fmean(abs(one.step - truth) <= 1 for one in found),
         fmean(one.step == truth for one in found),
-        fmean(one.low <= truth <= one.high for one in found),
         fmean(runs),
         fmean(share <= 0.5 for share in runs),
         max(runs),
@@ -142,10 +136,10 @@ def main() -> None:
     depths = [2**n for n in range(arguments.steps)]
     count = arguments.campaigns or (25 if arguments.device else 1000)
     print(
-        f"| width (knee), depths 1 to {depths[-1]} | noise | repetitions | within a step | exact | interval has it"
+        f"| width (knee), depths 1 to {depths[-1]} | noise | repetitions | within a step | exact"
         " | runs, of the full sweep | at most half in | largest |"
     )
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory(prefix="iosweep-ramps-", dir=arguments.directory) as directory:
         device = Device(Path(directory).resolve(), depths) if arguments.device else None
         for repetitions, noise, width in product(arguments.repetitions, arguments.noise, arguments.widths):

@@ -80,10 +80,9 @@ def test_a_ramp_ends_where_the_device_is_saturated(tmp_path: Path, stop: bool) -
     rows = {(row["threads_per_node"], row["repetition"]): row for row in made.rows()}
     measured = {threads for (threads, _), row in rows.items() if row["verdict"] == "valid"}
     assert measured == {1, 2, 4, 8, 16}
-    for key in ((64, None), (1, 2), (2, 2)):  # above it; and far below the peak, where once is enough
-        row = rows[key]
-        assert (row["verdict"], row["left"], row["unneeded"]) == ("missing", False, True)
-    assert {number for threads, number in rows if threads in (4, 8, 16)} == {1, 2}
+    above = rows[64, None]
+    assert (above["verdict"], above["left"], above["unneeded"]) == ("missing", False, True)
+    assert {number for threads, number in rows if threads < 64} == {1, 2}
     files = made.files()
     made.measure()
     assert made.files() == files

@@ -2,7 +2,7 @@
 
 import pytest
 
-from iosweep.judge.nodes import slowest_share
+from iosweep.judge.checks.stragglers import slowest_share
 from iosweep.tools import Evidence, Parsed, Step, tools
 from iosweep.tools.fio import nodes, series
 

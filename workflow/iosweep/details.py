@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 #: Bytes or operations per second: a tool that reports more is wrong. Many of these can still be added up.
 LARGEST_RATE = float(1 << 50)
@@ -43,6 +43,26 @@ class Series:
     begin_s: float = 0.0
     host: str = ""
     worker: int | None = None
+
+    def coarser(self, most: int) -> Series:
+        """A series with at most so many values, each the mean of several intervals."""
+        if len(self.values) <= most:
+            return self
+        width = -(-len(self.values) // most)
+        groups = [self.values[k : k + width] for k in range(0, len(self.values) - width + 1, width)]
+        return replace(self, values=tuple(sum(g) / width for g in groups), interval_s=self.interval_s * width)
+
+
+def summed(series: Sequence[Series]) -> Series | None:
+    """The sum of series with the same intervals over the time that all of them cover; None where they do not meet."""
+    if len({round(s.interval_s, 6) for s in series}) != 1:
+        return None
+    step_s = series[0].interval_s
+    begin = max(round(s.begin_s / step_s) for s in series)
+    shifted = [s.values[begin - round(s.begin_s / step_s) :] for s in series]
+    number = min(map(len, shifted))
+    values = tuple(map(sum, zip(*(values[:number] for values in shifted), strict=True)))
+    return Series(series[0].name, values, step_s, begin * step_s) if values else None
 
 
 @dataclass(frozen=True)

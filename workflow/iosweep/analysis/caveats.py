@@ -24,7 +24,7 @@ VERDICT_MEANINGS = {
     "invalid": "A failed check shows that the number is wrong. It is in results.csv, and in no mean and no figure.",
     "missing": "Not measured, with the reason.",
     "left": "Not measured yet: the next run of snakemake measures it.",
-    "unneeded": "Not measured, as a ramp does not need it: earlier steps gained nothing, or it is far below the best.",
+    "unneeded": "Not measured, as a ramp does not need it: earlier steps gained nothing.",
 }
 VERDICT_SYMBOLS = {"valid": "●", "suspect": "○", "invalid": "✕", "missing": "–", "left": "…", "unneeded": "·"}
 

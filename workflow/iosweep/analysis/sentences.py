@@ -170,8 +170,8 @@ def _of_axis(
     """Clauses on the effect of one axis."""
     if sweep.ramp and parameters()[line.column].name == sweep.ramp:
         own = [result for _, result in slices.find_along(line.column, line.best.result, results)]
-        if bend := slices.find_knee(line.column, own):
-            yield bend.where
+        if knee := slices.find_knee(line.column, own):
+            yield knee.where
         return
     grown = None
     if line.column in slices.WORKERS:

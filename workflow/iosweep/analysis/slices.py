@@ -14,7 +14,7 @@ from iosweep.analysis import formats
 from iosweep.analysis.formats import Conditions
 from iosweep.analysis.headline import Rivals
 from iosweep.analysis.summary import PointSummary, distinct, distinct_or_unknown, merge_point_parameters
-from iosweep.judge.best import SHARE, Knee, knee, reached
+from iosweep.judge.best import SHARE, knee, reached
 from iosweep.judge.statistics import Interval
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.reader import Campaign, Value
@@ -276,67 +276,55 @@ def find_strangers(result: PointSummary, other: PointSummary) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Bend:
-    """A climb along an axis with its knee.
+class Knee:
+    """The knee of a climb along an axis.
 
-    values: of the climbed points, ascending; top: the last step that gained something, None if the climb has not ended
-    by its rule; whole: whether the highest value has a figure.
+    values: of the climbed points, ascending; step: index of the knee among them; top: index of the last value that
+    gained something, None if the climb has not ended by its rule; whole: whether the highest value has a figure.
     """
 
     column: str
     values: tuple[int, ...]
-    knee: Knee
+    step: int
     top: int | None
     whole: bool
 
     @property
-    def shown(self) -> bool:
-        """Whether the knee is certain: its interval lies between the first and the last value of the axis."""
-        low, high = self.knee.low, self.knee.high
-        return low is not None and high is not None and low > 0 and high < len(self.values) - 1
+    def value(self) -> int:
+        return self.values[self.step]
 
     @property
-    def range(self) -> str:
-        """`16`, or `16 to 32` with an interval."""
-        if self.knee.low is None or self.knee.high is None:
-            return str(self.values[self.knee.step])
-        low, high = self.values[self.knee.low], self.values[self.knee.high]
-        return str(low) if low == high else f"{low} to {high}"
+    def inside(self) -> bool:
+        """Whether the knee is neither the first nor the last value of the axis."""
+        return 0 < self.step < len(self.values) - 1
 
     @property
     def where(self) -> str:
-        """`95 % of the peak at queue depth 16 to 32`"""
-        sure = "" if self.knee.low is not None else " (one repetition of each point: no interval)"
-        doubt = f"; {self._doubt}" if self._doubt else ""
-        return f"{100 * SHARE:g} % of the peak at {self._at(self.range)}{sure}{doubt}"
-
-    @property
-    def _doubt(self) -> str:
-        """Why the peak may be elsewhere; "" without a doubt."""
+        """`95 % of the peak at queue depth 16`, and why the peak may be elsewhere."""
+        doubt = ""
         if self.top is None and self.whole:
-            return "the axis ends before a plateau is certain, so the peak may be beyond it"
-        if self.top is None:
-            return "no plateau is certain yet, and higher values have no figure, so the peak may be there"
-        low = self.knee.step if self.knee.low is None else self.knee.low
-        if low > self.top:
-            at = self._at(str(self.values[self.top]))
-            return f"the climb ended because noise hides what is gained above {at}, so the peak may be higher"
-        return ""
+            doubt = "; the axis ends before a plateau is certain, so the peak may be beyond it"
+        elif self.top is None:
+            doubt = "; no plateau is certain yet, and higher values have no figure, so the peak may be there"
+        elif self.step > self.top:
+            at = self._at(self.values[self.top])
+            doubt = f"; the climb ended because noise hides what is gained above {at}, so the peak may be higher"
+        return f"{100 * SHARE:g} % of the peak at {self._at(self.value)}{doubt}"
 
-    def _at(self, value: str) -> str:
+    def _at(self, value: int) -> str:
         option = parameters()[self.column]
         if option.singular:
-            return f"{value} {option.singular if value == '1' else option.shown}"
+            return f"{value} {option.singular if value == 1 else option.shown}"
         return f"{option.shown} {value}"
 
 
-def find_knee(column: str, line: Iterable[PointSummary]) -> Bend | None:
+def find_knee(column: str, line: Iterable[PointSummary]) -> Knee | None:
     """The knee of a phase over points that differ in one column only; None with fewer than two figures."""
     climb = sorted(((result.count(column) or 1, result) for result in line), key=lambda one: one[0])
     members = [(value, result) for value, result in climb if result.headline]
     figures = [list(result.sample(result.metric).values) for _, result in members]
-    bend = knee(figures)
-    if bend is None:
+    step = knee(figures)
+    if step is None:
         return None
     values = tuple(value for value, _ in members)
-    return Bend(column, values, bend, reached([{"": own} for own in figures]).top, climb[-1][0] == values[-1])
+    return Knee(column, values, step, reached([{"": own} for own in figures]).top, climb[-1][0] == values[-1])

@@ -103,76 +103,31 @@ def _candidate(group: HeadlineGroup, point: Point, counted: Mapping[int, RecordH
 # The knee
 
 
-#: Share of the peak that the knee reaches.
+#: Share of the peak that the knee reaches: less than repetitions usually scatter by.
 SHARE = 0.95
-#: A step that is far below has less than this share of the peak. Single repetitions do not show the noise; once it is
-#: known, the difference must exceed it, too.
-FAR_SHARE = 0.75
-#: Draws behind an interval.
-_DRAWS = 4000
 
 
-@dataclass(frozen=True)
-class Knee:
-    """The knee as a step of a climb, from 0. low, high: its 95 % interval; None with a single repetition of each point.
+def knee(steps: Sequence[Sequence[float]]) -> int | None:
+    """The knee of the figures of a climb's points, in the order of the axis: the first step that reaches SHARE of the
+    plateau. None with fewer than two points, or where a figure is not above zero.
 
-    peak: the step with the highest figure.
-    """
-
-    step: int
-    low: int | None
-    high: int | None
-    peak: int
-
-
-def knee(steps: Sequence[Sequence[float]]) -> Knee | None:
-    """The knee of the figures of a climb's points, in the order of the axis. None with fewer than two points, or where
-    a figure is not above zero.
-
-    The interval is fiducial: true means are drawn as Student's t on logarithms, with the deviation that all points have
-    in common, and the knee of each draw is found. Draws are seeded, so the same figures give the same interval.
+    The plateau is the mean of the steps that the noise does not tell apart from the highest step, whose mean alone
+    would be too high.
     """
     if len(steps) < 2 or any(not values or min(values) <= 0 for values in steps):
         return None
     logs = [[math.log(value) for value in values] for values in steps]
     means = [fmean(values) for values in logs]
-    peak = max(range(len(means)), key=means.__getitem__)
-    level, _ = _plateau(logs, means, peak)
-    step = next(i for i, mean in enumerate(means) if mean >= level + math.log(SHARE))
-    if (noise := deviation(logs)) is None:
-        return Knee(step, None, None, peak)
-    import numpy  # late: the runner does without
-
-    sd, freedom = noise
-    draw = numpy.random.default_rng(0)
-    deviations = sd * numpy.sqrt(freedom / draw.chisquare(freedom, _DRAWS))[:, None]
-    errors = draw.standard_normal((_DRAWS, len(means))) / numpy.sqrt([len(values) for values in logs])
-    drawn = numpy.array(means) + deviations * errors
-    knees = numpy.argmax(drawn >= drawn.max(axis=1, keepdims=True) + math.log(SHARE), axis=1)
-    low, high = numpy.quantile(knees, [0.025, 0.975], method="inverted_cdf")
-    return Knee(step, int(low), int(high), peak)
-
-
-def far_below(steps: Sequence[Sequence[float]]) -> list[bool]:
-    """Whether each step of a climb is below SHARE of the peak beyond doubt: its further repetitions decide nothing.
-
-    It has less than FAR_SHARE of the peak, and what it lacks is more than the whole 95 % interval of the difference,
-    which is twice what noise explains. Figures that are not above zero say nothing.
-    """
-    logs = [[math.log(value) for value in values if value > 0] for values in steps]
-    known = [values for values in logs if values]
-    if not known:
-        return [False] * len(steps)
-    means = [fmean(values) for values in known]
-    level, number = _plateau(known, means, max(range(len(known)), key=means.__getitem__))
-    sd, freedom = deviation(known) or (0.0, 1)
-    width = 2 * student_t(freedom) * sd
-
-    def below(values: Sequence[float]) -> bool:
-        noise = width * math.sqrt(1 / len(values) + 1 / number)
-        return fmean(values) - level < min(math.log(FAR_SHARE), math.log(SHARE) - noise)
-
-    return [bool(values) and below(values) for values in logs]
+    highest, number = max((mean, len(values)) for mean, values in zip(means, logs, strict=True))
+    sd, freedom = deviation(logs) or (0.0, 1)
+    half = student_t(freedom) * sd
+    plateau = fmean(
+        log
+        for values, mean in zip(logs, means, strict=True)
+        if mean >= highest - half * math.sqrt(1 / len(values) + 1 / number)
+        for log in values
+    )
+    return next(i for i, mean in enumerate(means) if mean >= plateau + math.log(SHARE))
 
 
 def deviation(logs: Sequence[Sequence[float]]) -> tuple[float, int] | None:
@@ -183,35 +138,16 @@ def deviation(logs: Sequence[Sequence[float]]) -> tuple[float, int] | None:
     return math.sqrt(sum((value - fmean(values)) ** 2 for values in logs for value in values) / freedom), freedom
 
 
-def _plateau(logs: Sequence[Sequence[float]], means: Sequence[float], peak: int) -> tuple[float, int]:
-    """(mean of the steps that the noise does not tell apart from the highest step, whose mean alone would be too high;
-    number of their repetitions)"""
-    if (noise := deviation(logs)) is None:
-        return means[peak], len(logs[peak])
-    sd, freedom = noise
-    half = student_t(freedom) * sd
-    alike = [
-        (mean, len(values))
-        for values, mean in zip(logs, means, strict=True)
-        if mean >= means[peak] - half * math.sqrt(1 / len(values) + 1 / len(logs[peak]))
-    ]
-    number = sum(n for _, n in alike)
-    return sum(mean * n for mean, n in alike) / number, number
-
-
 # Climbs
 
 
-#: A step gains nothing if it exceeds the best step before it by no more than this share.
+#: A step gains nothing if it exceeds the best step before it by no more than this share: too little for twice the load.
 LEAST_GAIN = 0.03
 #: The same while each step has one repetition, which does not show the noise. More repetitions decide anew, and the
 #: climb goes on if it ended too early.
 LEAST_GAIN_OF_ONE = 0.10
-#: Steps in a row, without a gain in any phase, that end a climb.
+#: Steps in a row, without a gain in any phase, that end a climb: one may be low by chance.
 FLAT_STEPS = 2
-
-#: Why a step gets no further repetitions.
-FAR_BELOW = f"not needed: far below {100 * SHARE:g} % of the peak"
 
 #: phase -> its figures.
 Figures = Mapping[str, Sequence[float]]
@@ -221,7 +157,6 @@ Figures = Mapping[str, Sequence[float]]
 class Climb:
     """The points of a climb with their values of the axis, in ascending order."""
 
-    sweep: str
     axis: str
     points: tuple[Point, ...]
     values: tuple[int, ...]
@@ -247,7 +182,7 @@ def climbs(plan: Plan) -> Iterator[Climb]:
             groups.setdefault(others, []).append((place if isinstance(place, int) else 1, point))
         for steps in groups.values():
             steps.sort(key=lambda step: step[0])
-            yield Climb(sweep.name, sweep.ramp or "", tuple(p for _, p in steps), tuple(value for value, _ in steps))
+            yield Climb(sweep.ramp or "", tuple(p for _, p in steps), tuple(value for value, _ in steps))
 
 
 @dataclass(frozen=True)
@@ -263,55 +198,33 @@ def reached(steps: Sequence[Figures | None]) -> Reached:
     """How far a climb has come. steps: the figures of each step in order, None where it has not been tried.
 
     Steps that were not tried are passed over: the caller decides whether to wait for them. A step without a figure
-    neither gains nor stays behind.
+    neither gains nor stays behind. The noise is that of all steps: few repetitions of two steps say little about it.
     """
-    ends = [_end(phase, steps) for phase in dict.fromkeys(p for step in steps for p in step or ())]
-    known = [end for end in ends if end is not None]
-    if not ends or len(known) < len(ends):
-        return Reached(len(steps))
-    return Reached(max(last for last, _ in known) + 1, max(top for _, top in known))
-
-
-def decided(steps: Sequence[Figures | None]) -> list[bool]:
-    """Whether further repetitions of each step would decide nothing: in every phase it is far below the peak.
-
-    A step that lacks the figure of a phase is undecided.
-    """
-    phases = dict.fromkeys(p for step in steps for p in step or ())
-    below = [far_below([(step or {}).get(phase, ()) for step in steps]) for phase in phases]
-    return [all(flags) for flags in zip(*below, strict=True)] if below else [False] * len(steps)
-
-
-def _end(phase: str, steps: Sequence[Figures | None]) -> tuple[int, int] | None:
-    """(step that ends a climb, last step that gained something) of one phase; None: the climb goes on."""
-    logs = {i: [math.log(v) for v in (step or {}).get(phase, ()) if v > 0] for i, step in enumerate(steps)}
-    logs = {i: values for i, values in logs.items() if values}
-    noise = deviation(list(logs.values()))
-    highest: list[float] | None = None
-    top = flat = 0
-    for i, values in logs.items():
-        gain = math.inf if highest is None else fmean(values) - fmean(highest)
-        if gain > _least_gain(noise, len(values), len(highest or values)):
-            top, flat = i, 0
-        else:
-            flat += 1
+    ends: list[tuple[int, int]] = []  # of each phase: the step that ends the climb, the last step that gained something
+    for phase in dict.fromkeys(p for step in steps for p in step or ()):
+        logs = {i: [math.log(v) for v in (step or {}).get(phase, ()) if v > 0] for i, step in enumerate(steps)}
+        noise = deviation([values for values in logs.values() if values])
+        highest: list[float] | None = None
+        top = flat = 0
+        for i, values in logs.items():
+            if not values:
+                continue
+            gain = math.inf if highest is None else fmean(values) - fmean(highest)
+            least = math.log1p(LEAST_GAIN_OF_ONE)
+            if noise:  # a gain exceeds half its 95 % interval, too
+                error = noise[0] * math.sqrt(1 / len(values) + 1 / len(highest or values))
+                least = max(math.log1p(LEAST_GAIN), student_t(noise[1]) * error)
+            top, flat = (i, 0) if gain > least else (top, flat + 1)
             if flat == FLAT_STEPS:
-                return i, top
-        if gain > 0:
-            highest = values
-    return None
-
-
-def _least_gain(noise: tuple[float, int] | None, n: int, m: int) -> float:
-    """The least difference of two means of logarithms that is a gain: more than half its 95 % interval.
-
-    noise: the deviation of all steps, because the few repetitions of two steps say little about it; n, m: repetitions
-    of the two means.
-    """
-    if noise is None:
-        return math.log1p(LEAST_GAIN_OF_ONE)
-    sd, freedom = noise
-    return max(math.log1p(LEAST_GAIN), student_t(freedom) * sd * math.sqrt(1 / n + 1 / m))
+                ends.append((i, top))
+                break
+            if gain > 0:
+                highest = values
+        else:
+            return Reached(len(steps))
+    if not ends:
+        return Reached(len(steps))
+    return Reached(max(end for end, _ in ends) + 1, max(top for _, top in ends))
 
 
 def figures(repetitions: Iterable[RecordHead]) -> dict[str, list[float]]:
@@ -324,18 +237,13 @@ def figures(repetitions: Iterable[RecordHead]) -> dict[str, list[float]]:
     return by_phase
 
 
-@dataclass(frozen=True)
-class Ramped:
-    """Points that are not measured now. unneeded: point -> why it needs no (further) repetitions; waiting: points that
-    a climb may still reach."""
+def ramped(
+    plan: Plan, figures: Mapping[str, Figures | None], absent: Collection[str]
+) -> tuple[dict[str, str], set[str]]:
+    """Points that ramps leave out: (point -> why it needs no repetitions; points that a climb may still reach).
 
-    unneeded: Mapping[str, str]
-    waiting: Collection[str]
-
-
-def ramped(plan: Plan, figures: Mapping[str, Figures | None], absent: Collection[str]) -> Ramped:
-    """What the ramps of a plan leave out. figures: point -> its figures, None or not there if it was never measured;
-    absent: points that are not measured (now), which no climb waits for.
+    figures: point -> its figures, None or not there if it was never measured; absent: points that are not measured
+    (now), which no climb waits for.
 
     A point of several sweeps is measured if any of them needs it. A climb waits for a step of the same allocation;
     another allocation is another job, which decides by the store when it runs.
@@ -346,17 +254,13 @@ def ramped(plan: Plan, figures: Mapping[str, Figures | None], absent: Collection
     allocations = {p.id: a.name for a in plan.allocations for p in a.points} if plan.sweeps else {}
     free = {sweep.name for sweep in plan.sweeps if not sweep.ramp}
     for climb in climbs(plan):
-        steps = [figures.get(p.id) for p in climb.points]
-        reach = reached(steps)
-        enough = decided(steps[: reach.needed])
+        reach = reached([figures.get(p.id) for p in climb.points])
         awaited: set[str] = set()  # allocations with a step that was not measured yet
         for i, point in enumerate(climb.points):
             if not free.isdisjoint(point.sweeps):
                 needed.add(point.id)
             elif i >= reach.needed:
                 unneeded[point.id] = climb.no_gain(reach.top or 0)
-            elif enough[i]:
-                unneeded[point.id] = FAR_BELOW
             elif allocations[point.id] in awaited:
                 waiting.add(point.id)
             else:
@@ -364,4 +268,4 @@ def ramped(plan: Plan, figures: Mapping[str, Figures | None], absent: Collection
             if figures.get(point.id) is None and point.id not in absent:
                 awaited.add(allocations[point.id])
     waiting -= needed
-    return Ramped({p: reason for p, reason in unneeded.items() if p not in needed | waiting}, waiting)
+    return {p: reason for p, reason in unneeded.items() if p not in needed | waiting}, waiting

@@ -175,24 +175,24 @@ def wanted(
     """
     choosing = {p.id: best.selection(p, counted.get(p.id, {})) for p in plan.points}
     figures = {point: best.figures(stored.values()) if stored else None for point, stored in choosing.items()}
-    climbed = best.ramped(plan, figures, {*absent, *aside})
+    unneeded, waiting = best.ramped(plan, figures, {*absent, *aside})
     groups = headline_groups(plan.points)
     now: dict[str, list[int]] = {}
     later: Counter[str] = Counter()
     for allocation in plan.allocations:
-        asked = [p for p in allocation.points if p.id not in absent and p.id not in climbed.unneeded]
+        asked = [p for p in allocation.points if p.id not in absent and p.id not in unneeded]
         lacks = still_wanted(allocation, choosing, asked)
         for point, numbers in lacks.items():
-            if point in climbed.waiting:
+            if point in waiting:
                 later[point] += len(numbers)
             else:
                 now[point] = numbers
-        fresh = best.fresh_numbers(plan, allocation, groups, counted, absent, climbed.unneeded)
+        fresh = best.fresh_numbers(plan, allocation, groups, counted, absent, unneeded)
         if lacks:  # as things stand: another point may still become the best one
             later.update({point: len(numbers) for point, numbers in fresh.items()})
         else:
             now |= fresh
-    return Wanted(now, later, climbed.unneeded)
+    return Wanted(now, later, unneeded)
 
 
 def still_wanted(

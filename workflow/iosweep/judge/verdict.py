@@ -8,19 +8,20 @@ repetitions of a point are compared in `agreement`.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 import iosweep
-from iosweep.details import FACTOR
-from iosweep.judge import nodes
-from iosweep.judge.checks import CHECKS, SEVERITIES, caches
+from iosweep.details import FACTOR, NodeRate, Series
+from iosweep.judge.checks import CHECKS, SEVERITIES, caches, stragglers
 from iosweep.judge.findings import NOT_APPLICABLE, Observation, chained
 from iosweep.node import monitor
 from iosweep.node.pinning import CpuRecord
@@ -30,6 +31,10 @@ from iosweep.tools import Parsed, Phase, Step, Streams, tools
 
 #: Integers of the tables have 64 bits, and the square of a float has to be finite.
 _MOST = float(1 << 63)
+#: Values of a stored series: more than a figure has pixels for.
+MOST_VALUES = 300
+#: Workers of a node whose series, and whose rates, are stored: a series takes as much space as a hundred rates.
+MOST_LINES, MOST_RATES = 8, 64
 #: Rooms that make no report, those that make no tables, and those that judge nothing. A change of the others makes the
 #: report, the tables or the judgments again, and measures nothing.
 NOT_REPORT = frozenset({"__main__.py", "commands", "dag.py", "jobs", "run"})
@@ -103,7 +108,7 @@ def _parse(point: Point, step: Step, phase: Phase, streams: Streams, hosts: Sequ
     evidence = replace(
         parsed.evidence,
         series=[*parsed.evidence.series, *monitor.series(streams.get("monitor", b""))],
-        node_rates=nodes.rates_of_run(parsed, streams, hosts),
+        node_rates=stragglers.rates_of_run(parsed, streams, hosts),
     )
     wrong = {name: value for name, value in parsed.figures.items() if not -_MOST <= value < _MOST}  # also NaN
     problems = [*parsed.problems, *(f"{name} is {value:g}" for name, value in wrong.items())]
@@ -137,11 +142,38 @@ def _row(seen: Observation, host: str) -> JudgedPhase:
             "command": " ".join(map(_quote, run.argv)),
         },
         findings=findings,
-        series=nodes.stored(evidence.series),
-        node_rates=nodes.stored_rates(evidence.node_rates),
+        series=tuple(
+            (s.host, s.worker, s.name, s.begin_s, s.interval_s, tuple(map(_six_digits, s.values)))
+            for s in (s.coarser(MOST_VALUES) for s in _kept(evidence.series, _mean, MOST_LINES))
+        ),
+        node_rates=tuple(
+            (r.host, r.worker, r.bandwidth_bytes_per_s, r.ops_per_s)
+            for r in _kept(evidence.node_rates, stragglers.rate, MOST_RATES)
+        ),
         histogram=(histogram.lowest_s, FACTOR, histogram.counts) if histogram else None,
         used_cpus={",".join(node.hosts): node.allowed for node in (run.cpus.nodes if run.cpus else ())},
     )
+
+
+_Line = TypeVar("_Line", Series, NodeRate)
+
+
+def _kept(lines: Sequence[_Line], value: Callable[[_Line], float], most: int) -> list[_Line]:
+    """The lines of whole nodes, and those of the slowest and the fastest workers: of each node half of `most` each."""
+    values = {(line.host, line.worker): value(line) for line in lines if line.worker is not None}
+    by_host: dict[str, list[tuple[str, int | None]]] = {}
+    for worker in sorted(values, key=values.__getitem__):
+        by_host.setdefault(worker[0], []).append(worker)
+    kept = {worker for ranked in by_host.values() for worker in (*ranked[: most - most // 2], *ranked[-(most // 2) :])}
+    return [line for line in lines if line.worker is None or (line.host, line.worker) in kept]
+
+
+def _mean(series: Series) -> float:
+    return sum(series.values) / (len(series.values) or 1)
+
+
+def _six_digits(value: float) -> float | None:
+    return None if math.isnan(value) else float(f"{value:.6g}")
 
 
 def judge_phase(seen: Observation) -> dict[str, Finding]:

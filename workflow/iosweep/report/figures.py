@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from iosweep.analysis import caveats, formats, slices
 from iosweep.analysis.formats import Unit
 from iosweep.analysis.headline import Rivals
-from iosweep.analysis.slices import Bend, Scaling, Slice, find_strangers, make_slices
+from iosweep.analysis.slices import Knee, Scaling, Slice, find_strangers, make_slices
 from iosweep.analysis.summary import OUTCOMES, Metric, PointSummary, distinct, distinct_or_unknown, phase_order
 from iosweep.judge.best import SHARE
 from iosweep.tables.reader import Campaign, Value
@@ -51,7 +51,7 @@ BARS = {
 CUT = "Arrows: the interval goes on above; its width is in the table."
 _KNEES = (
     f"Ringed: the knee, the first value that reaches {100 * SHARE:g} % of the plateau, of ramps always, of other axes"
-    " where one can be shown; the rule is that of the highest line."
+    " where it is inside the axis; the rule is that of the highest line."
 )
 
 
@@ -344,26 +344,25 @@ def _knees(
     cut: Slice, results: Sequence[PointSummary], ramp: str | None
 ) -> dict[tuple[str, str], tuple[str, str | None]]:
     """(point, phase) of a knee -> its tooltip, and the label if its line is the highest of a panel. Knees of the
-    climbed axis are always marked; knees of other axes only if they are certain."""
+    climbed axis are always marked; knees of other axes only inside the axis."""
     option = parameters()[cut.x]
     if option.role != "x":
         return {}
     lines: dict[tuple[object, ...], list[PointSummary]] = {}
     for result in results:
         lines.setdefault((result.phase, *cut.line_of(result)), []).append(result)
-    panels: dict[tuple[object, ...], list[tuple[Bend, list[PointSummary]]]] = {}
+    panels: dict[tuple[object, ...], list[tuple[Knee, list[PointSummary]]]] = {}
     for (phase, _, facet), line in lines.items():
-        bend = slices.find_knee(cut.x, line)
-        if bend and (bend.shown or option.name == ramp):
-            panels.setdefault((phase, facet), []).append((bend, line))
+        knee = slices.find_knee(cut.x, line)
+        if knee and (knee.inside or option.name == ramp):
+            panels.setdefault((phase, facet), []).append((knee, line))
     found = {}
-    for bends in panels.values():
-        highest = max(bends, key=lambda one: max(r.headline.mean for r in one[1] if r.headline))[0]
-        for bend, line in bends:
-            value = bend.values[bend.knee.step]
-            at = next(result for result in line if result.headline and (result.count(cut.x) or 1) == value)
-            label = f"{100 * SHARE:g} % at {bend.range}" if bend is highest else None
-            found[at.point, at.phase] = f"knee: {bend.where}", label
+    for knees in panels.values():
+        highest = max(knees, key=lambda one: max(r.headline.mean for r in one[1] if r.headline))[0]
+        for knee, line in knees:
+            at = next(result for result in line if result.headline and (result.count(cut.x) or 1) == knee.value)
+            label = f"{100 * SHARE:g} % at {knee.value}" if knee is highest else None
+            found[at.point, at.phase] = f"knee: {knee.where}", label
     return found
 
 

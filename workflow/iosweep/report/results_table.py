@@ -13,9 +13,8 @@ from iosweep.analysis import caveats, formats
 from iosweep.analysis.acceptance import PublishedShares
 from iosweep.analysis.formats import Unit
 from iosweep.analysis.summary import OUTCOMES, PointSummary, hosts_of, merge_point_parameters, outcome, phase_order
-from iosweep.details import Histogram, NodeRate, Series
+from iosweep.details import Histogram, NodeRate, Series, summed
 from iosweep.judge.agreement import COUNTED
-from iosweep.judge.nodes import coarser, summed
 from iosweep.plan.model import SweepFacts
 from iosweep.report.tables import Phase, find_open_checks
 from iosweep.tables.reader import CheckRow, PhaseKey, ResultRow, Value
@@ -500,7 +499,7 @@ def _drawing(
     else:
         shown = known
     unit = formats.pick(units, max(max(read) for *_, read in shown))
-    lines = (_line(name, coarser(one, MOST_VALUES), unit) for name, one, _ in shown)
+    lines = (_line(name, one.coarser(MOST_VALUES), unit) for name, one, _ in shown)
     return Drawing(title, unit.name, tuple(lines), thin, len(known) - len(shown))
 
 

@@ -1,6 +1,17 @@
-"""The validity checks, in the order in which the tables and docs/report.md list them. Pure."""
+"""The validity checks, in the order in which the tables and docs/report.md list them. Pure.
 
-from iosweep.judge.checks import caches, cpus, files, interference, output, timing
+| module | what is checked there |
+|---|---|
+| output.py | the tool ended well, did what was asked for, and its figures agree with each other |
+| timing.py | a phase ran as long as asked, on all nodes at the same time, at a steady rate |
+| stragglers.py | no node and no worker was far slower than the others |
+| files.py | files are complete, whole, unchanged, new where asked for; writes are flushed; data is random |
+| caches.py | bytes came from, and got to, the storage: client's and servers' caches, counters of the kernel |
+| interference.py | others on the CPUs and on the target, a hypervisor, quotas and limits, other campaigns |
+| cpus.py | ranks and workers were on the planned CPUs, and off the reserved ones |
+"""
+
+from iosweep.judge.checks import caches, cpus, files, interference, output, stragglers, timing
 from iosweep.judge.findings import Check
 
 CHECKS: tuple[Check, ...] = (
@@ -20,7 +31,7 @@ CHECKS: tuple[Check, ...] = (
     Check("suspect", timing.overtime, needs="runtime_s", per_node=True),
     Check("suspect", timing.common_window),
     Check("suspect", timing.steady, data=True, needs="ops_per_s"),
-    Check("suspect", timing.even, needs="runtime_s"),
+    Check("suspect", stragglers.even, needs="runtime_s"),
     Check("suspect", output.queue_depth, data=True, per_node=True),
     Check("invalid", files.data_complete),
     Check("invalid", files.no_holes),

@@ -1,13 +1,9 @@
-"""What stands out: ranks by the nodes that they ran on, and shapes of rates over time."""
+"""Stragglers: ranks by the nodes that they ran on."""
 
 import json
-import random
-
-from syrupy.assertion import SnapshotAssertion
 
 from iosweep.details import NodeRate
-from iosweep.judge.checks.timing import shape, stall
-from iosweep.judge.nodes import rates_of_run
+from iosweep.judge.checks.stragglers import rates_of_run
 from iosweep.tools import Evidence, Parsed
 
 MIB = 1 << 20
@@ -61,45 +57,3 @@ def test_where_the_tool_tells_none_the_kernel_does() -> None:
 def test_not_all_ranks_are_none() -> None:
     streams = counted(n1={"0": 4, "1": 4}, n2={"2": 4})
     assert not rates_of_run(Parsed(evidence=Evidence(tasks=4)), streams, ["n1", "n2"])
-
-
-# Rates over time
-
-
-def test_a_shape_has_its_words(snapshot: SnapshotAssertion) -> None:
-    told = []
-    for values in (
-        [1200.0] * 14 + [300.0] * 46,
-        [300.0] * 12 + [1200.0] * 48,
-        [300.0] * 40 + [1200.0] * 20,
-        [1000.0 + 400.0 * k / 59 for k in range(60)],
-        ([1000.0] * 3 + [300.0] * 3) * 10,
-    ):
-        found = shape(values, 1.0, 1000.0, "{:.0f}".format)
-        assert found
-        told.append(found.text)
-    assert "\n".join(told) == snapshot
-
-
-def test_a_standstill_is_told_with_its_time_and_a_short_one_is_none() -> None:
-    for values, interval_s, ops_per_s, said in (
-        ([100.0] * 11 + [0.0] * 9, 0.1, 1000.0, "0.9 s of 2.0 s"),
-        ([100.0] * 3 + ([0.0] * 3 + [100.0] * 3) * 3, 0.1, 1000.0, "0.9 s of 2.1 s"),
-        ([100.0] * 19 + [0.0], 0.1, 1000.0, None),
-        ([0.0, 0.0, 0.0, 100.0] * 5, 0.1, 2.5, None),  # large I/Os, one in 0.4 s
-    ):
-        found = stall(values, interval_s, ops_per_s)
-        assert bool(found) == bool(said) and (not found or said in found.text), values
-
-
-def test_a_square_wave_is_two_modes_whatever_its_period() -> None:
-    """A limit that throttles in bursts: also where the wave does not fit the windows."""
-    chance = random.Random(7)
-    for count, interval_s in ((60, 1.0), (120, 0.5), (600, 0.1)):
-        for period_s in (2, 3, 4, 5, 8, 12, 20):
-            for low in (0.1, 0.5):
-                wave = [low if (k * interval_s) % period_s < period_s / 2 else 1.0 for k in range(count)]
-                found = shape([1000 * chance.gauss(level, 0.03) for level in wave], interval_s, 1000, str)
-                assert found, (count, period_s, low)
-        for scatter in (0.1, 0.3):
-            assert not shape([1000 * chance.gauss(1, scatter) for _ in range(count)], interval_s, 1000, str)

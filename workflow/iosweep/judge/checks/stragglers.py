@@ -1,0 +1,132 @@
+"""Whether a node, worker or rank was a straggler, and the rates by which that is decided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+
+from iosweep.details import NodeRate
+from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Observation, failed, passed, unchecked
+from iosweep.node import ranks
+from iosweep.node.cpus import parse
+from iosweep.store.record import Finding
+from iosweep.tools import Parsed
+
+#: Share of the median below which a node or worker is a straggler: a worker has a part of a node's I/Os, and chance
+#: moves its rate more.
+SLOW = {"node": 0.75, "worker": 0.5}
+#: Robust deviations below the median that a straggler must have, too: without it the slowest of many is always one.
+DEVIATIONS = 5.0
+#: Of two nodes or two workers: share of the faster one's rate. Two rates have no scatter that could be looked at.
+SLOW_OF_TWO = {"node": 0.5, "worker": 0.1}
+#: I/Os that each has to have on average: chance moves a rate of 100 by 10 %.
+LEAST_OPS = 100
+#: Where more than this share is slow, they are a second kind (an older generation of nodes), and not stragglers.
+MOST_STRAGGLERS = 0.25
+#: Phases that a count or a volume bounds, and in which a worker that is through stops, have to take so many seconds: in
+#: shorter ones a tick of the scheduler is a large part of a worker's time.
+LEAST_S = 1.0
+
+
+def even(s: Observation) -> Finding:
+    """No node and no worker was far slower than the others: 75 % of the median (nodes), 50 % (workers) or less, and
+    outside their scatter."""
+    rates, ops = s.parsed.evidence.node_rates, s.parsed.figures.get("ops", 0.0)
+    if s.point.tasks == 1:
+        return NOT_APPLICABLE
+    if not rates:
+        lost = f": {s.parsed.evidence.lost}" if s.parsed.evidence.lost else ""
+        return unchecked(f"the rates of single nodes and workers are not known{lost}")
+    bounded = s.point.phase_time_s is None or s.phase.kind == "metadata"
+    runtime_s = s.parsed.figures["runtime_s"]
+    if bounded and runtime_s < LEAST_S:
+        return unchecked(f"{runtime_s:.2g} s are too short to compare workers that stop when they are through")
+    usable = [node.usable for node in s.run.cpus.nodes if node.usable] if s.run.cpus else []
+    sharing = bounded and any(len(parse(cpus)) < s.point.tasks // s.point.nodes for cpus in usable)
+    slow, shown = [], []
+    of_nodes = [r for r in rates if r.worker is None]
+    of_workers = [r for r in rates if r.worker is not None and not sharing]
+    for what, known in (("node", of_nodes), ("worker", of_workers)):
+        share = slowest_share(known)
+        if share is not None and ops >= LEAST_OPS * len(known):
+            slow += _stragglers(what, known)
+            shown.append(f"the slowest of {len(known)} {what}s did {share:.0%} of their median")
+    if slow:
+        more = f"; and {len(slow) - SHOWN_NODES} more" if len(slow) > SHOWN_NODES else ""
+        return failed("; ".join(slow[:SHOWN_NODES]) + more)
+    if shown:
+        return passed("; ".join(shown))
+    if sharing:
+        return unchecked("workers share CPUs, and those that are through leave them to the others")
+    return unchecked(f"{ops:,.0f} I/Os of {s.point.tasks:,} workers are too few to compare them")
+
+
+def _stragglers(what: str, rates: Sequence[NodeRate]) -> list[str]:
+    """Nodes or workers that are far slower than the others, in words, the slowest first."""
+    ranked = sorted(rates, key=rate)
+    names = [
+        f"node {r.host}" if r.worker is None else f"worker {r.worker}{f' on {r.host}' * bool(r.host)}" for r in ranked
+    ]
+    if len(ranked) == 2:
+        share = rate(ranked[0]) / rate(ranked[1])
+        return [f"{names[0]} did {share:.0%} of the other's rate"] if share < SLOW_OF_TWO[what] else []
+    middle = median(map(rate, ranked))
+    deviation = 1.4826 * median(abs(rate(r) - middle) for r in ranked)
+    limit = min(SLOW[what] * middle, middle - DEVIATIONS * deviation)
+    slow = [
+        f"{name} did {rate(r) / middle:.0%} of the {what}s' median"
+        for name, r in zip(names, ranked, strict=True)
+        if rate(r) < limit
+    ]
+    return slow if len(slow) <= max(1, MOST_STRAGGLERS * len(ranked)) else []
+
+
+# The rates of nodes, workers and ranks
+
+
+def rate(measured: NodeRate) -> float:
+    """Bytes per second, or operations where no bytes are moved."""
+    return measured.bandwidth_bytes_per_s or measured.ops_per_s or 0.0
+
+
+def slowest_share(rates: Sequence[NodeRate]) -> float | None:
+    """The lowest rate as a share of the median; None with fewer than two rates, or where most are zero."""
+    middle = median(map(rate, rates)) if len(rates) > 1 else 0.0
+    return min(map(rate, rates)) / middle if middle else None
+
+
+def rates_of_run(parsed: Parsed, streams: Mapping[str, bytes], hosts: Sequence[str]) -> Sequence[NodeRate]:
+    """Rates of nodes and workers: as the tool reports them, with ranks dealt to their nodes; else as the kernel counted
+    each rank, if it counted every rank of every node.
+
+    hosts: the nodes of the run in their order, over which launchers deal ranks in blocks.
+    """
+    reported = parsed.evidence.node_rates
+    if reported:
+        if len(hosts) < 2 or any(r.host or r.worker is None for r in reported) or len(reported) % len(hosts):
+            return reported
+        per_node = len(reported) // len(hosts)
+        by_node = {host: reported[k * per_node : (k + 1) * per_node] for k, host in enumerate(hosts)}
+    else:
+        counted = ranks.rates(streams.get("progress", b""))
+        if counted.keys() != set(hosts) or sum(map(len, counted.values())) != parsed.evidence.tasks:
+            return ()
+        moved, ops = parsed.evidence.transferred_bytes or 0, parsed.figures.get("ops", 0.0)
+        each = ops / moved if moved else 0.0  # all I/Os of a phase have one size
+        by_node = {
+            host: [NodeRate("", k, rate, rate * each) for k, rate in sorted(counted[host].items())] for host in hosts
+        }
+    if len(by_node) == 1:
+        return by_node[hosts[0]]
+    rates = []
+    for host, of_ranks in by_node.items():
+        bandwidth, ops_per_s = (
+            None if None in column else math.fsum(column)
+            for column in zip(*((r.bandwidth_bytes_per_s, r.ops_per_s) for r in of_ranks), strict=True)
+        )
+        rates.append(NodeRate(host, None, bandwidth, ops_per_s))
+        if len(of_ranks) > 1:
+            rates += [replace(r, host=host, worker=k) for k, r in enumerate(of_ranks)]
+    return rates
