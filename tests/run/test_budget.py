@@ -61,7 +61,7 @@ class Run:
         """Bytes that were written, and why nothing more is."""
         with pytest.raises(AllocationError) as refused:
             self._forever()
-        assert refused.value.code == ExitCode.OUT_OF_TIME
+        assert refused.value.code == ExitCode.LIMIT_SPENT
         self.budget.keep()
         return self.kept["spent"].bytes_written, str(refused.value)
 

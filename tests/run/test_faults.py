@@ -520,7 +520,7 @@ def results_removed_in_the_middle(case: Case) -> Iterator[None]:
 # Limits
 
 
-@fault(ExitCode.OUT_OF_TIME, limits={"time": "10s"}, word="limits.time")
+@fault(ExitCode.LIMIT_SPENT, limits={"time": "10s"}, word="limits.time")
 def time_spent(case: Case) -> Iterator[None]:
     yield
     case.reset(limits={"time": None})

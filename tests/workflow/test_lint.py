@@ -34,14 +34,14 @@ def test_style_types_and_documentation_are_clean(name: str, root: Path, tmp_path
 
 #: Room -> most lines and modules of Python that it may have. Take something away before you raise one.
 CEILINGS = {
-    "": (1_110, 8),
+    "": (1_130, 8),
     "analysis": (3_010, 10),
     "commands": (3_520, 21),
     "config": (1_820, 7),
     "files": (590, 3),
     "ingest": (640, 3),
     "jobs": (1_040, 5),
-    "judge": (3_450, 15),
+    "judge": (3_170, 15),
     "node": (3_420, 12),
     "plan": (1_070, 6),
     "programs": (730, 3),

@@ -130,7 +130,7 @@ class ExitCode(IntEnum):
     REFUSED = 3
     HANGS = 4
     STORE_FAILED = 5
-    OUT_OF_TIME = 6
+    LIMIT_SPENT = 6
     JOB_OVER = 7
     LOST = 8
     INTERRUPTED = 130

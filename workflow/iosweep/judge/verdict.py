@@ -164,7 +164,9 @@ def _kept(lines: Sequence[_Line], value: Callable[[_Line], float], most: int) ->
     by_host: dict[str, list[tuple[str, int | None]]] = {}
     for worker in sorted(values, key=values.__getitem__):
         by_host.setdefault(worker[0], []).append(worker)
-    kept = {worker for ranked in by_host.values() for worker in (*ranked[: most - most // 2], *ranked[-(most // 2) :])}
+    kept: set[tuple[str, int | None]] = set()
+    for ranked in by_host.values():
+        kept.update(ranked[: most - most // 2], ranked[-(most // 2) :])
     return [line for line in lines if line.worker is None or (line.host, line.worker) in kept]
 
 

@@ -90,7 +90,7 @@ class Budget:
                 spent = f"limits.time {human_duration(limit)} is spent (limits.over_time: trim)"
                 return f"{spent}; raise it, and the next run measures the rest"
             raise AllocationError(
-                ExitCode.OUT_OF_TIME,
+                ExitCode.LIMIT_SPENT,
                 f"limits.time {human_duration(limit)} is spent: {human_duration(spent_s)} are used, and the next"
                 f" repetition takes {human_duration(cost.time_s)}; raise it, and the next run goes on from there",
                 lasting=True,
@@ -146,7 +146,7 @@ class Budget:
         limit, written = self._limits.bytes_written, self._written()
         if size and limit is not None and written + size > limit:
             raise AllocationError(
-                ExitCode.OUT_OF_TIME,
+                ExitCode.LIMIT_SPENT,
                 f"limits.bytes_written {human_size(limit)} is spent: {human_size(written)} were written, and the next"
                 f" {what} {human_size(size)}; raise it, and the next run goes on from there",
                 lasting=True,
