@@ -24,7 +24,7 @@ import msgspec
 from iosweep.analysis.comparison import ALPHA, AT_LEAST, Comparison, compare
 from iosweep.analysis.summary import Metric, PointSummary
 from iosweep.judge import agreement
-from iosweep.judge.agreement import Sample
+from iosweep.judge.agreement import RepeatedFigure
 from iosweep.tables.reader import ResultRow
 from iosweep.tools import parameters
 from iosweep.units import parse_share
@@ -154,7 +154,7 @@ def _until_narrow(figures: Sequence[Sequence[float]]) -> list[list[float]]:
     numbers = [LEAST] * len(figures)
     while True:
         own = [list(values[:n]) for values, n in zip(figures, numbers, strict=True)]
-        found = agreement.intervals([Sample(("fio", 1), "rand_read", values) for values in own])
+        found = agreement.intervals([RepeatedFigure(("fio", 1), "rand_read", values) for values in own])
         wide = [i for i, one in enumerate(found) if one and one.half_width_share > UNTIL and numbers[i] < MOST]
         if not wide:
             return own

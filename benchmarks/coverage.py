@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 
 from iosweep.judge import agreement, statistics
-from iosweep.judge.agreement import Sample
+from iosweep.judge.agreement import RepeatedFigure
 from iosweep.judge.statistics import GRADES
 from measure import Row, Size
 
@@ -114,7 +114,7 @@ Found = tuple[float, Callable[[float], bool]]
 
 
 def ours(samples: Sequence[Sequence[float]]) -> list[Found]:
-    found = agreement.intervals([Sample(("fio", 1), "rand_read", values) for values in samples])
+    found = agreement.intervals([RepeatedFigure(("fio", 1), "rand_read", values) for values in samples])
     return [(one.half_width_share, lambda value, one=one: not one.excludes(value)) for one in found if one]
 
 

@@ -17,7 +17,7 @@ from statistics import fmean
 import numpy
 
 from iosweep.judge import agreement
-from iosweep.judge.agreement import Sample
+from iosweep.judge.agreement import RepeatedFigure
 from iosweep.judge.best import best, candidate
 
 TRUTHS: Mapping[str, float] = {"all alike": 1.0, "1 % apart": 1.01, "each twice the one before": 2.0}
@@ -37,7 +37,7 @@ def simulate(
         assert winner is not None
         index = int(winner.point)
         fresh = list(map(float, campaign[index][repetitions:]))
-        intervals = agreement.intervals([Sample(("t", 1), "p", values) for values in [*chose, fresh]])
+        intervals = agreement.intervals([RepeatedFigure(("t", 1), "p", values) for values in [*chose, fresh]])
         for name, values, interval in (
             ("not confirmed", winner.values, intervals[index]),
             ("confirmed", fresh, intervals[-1]),

@@ -102,7 +102,7 @@ class Device:
         found = slices.find_knee("queue_depth", measured)
         assert found
         self._verdicts.update(row.verdict for row in campaign.rows if row.verdict != "missing")
-        self._logs += [list(map(math.log, result.sample(result.metric).values)) for result in measured if result.used]
+        self._logs += [list(map(math.log, result.repeated(result.metric).values)) for result in measured if result.used]
         return Climbed(sum(result.used for result in measured), found.step)
 
     @property

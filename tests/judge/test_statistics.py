@@ -13,11 +13,11 @@ from syrupy.assertion import SnapshotAssertion
 from iosweep.judge import statistics
 from iosweep.judge.agreement import (
     COUNTED,
-    Headline,
-    Sample,
+    Headlines,
+    Ran,
+    RepeatedFigure,
     agree,
     agreements,
-    alike,
     intervals,
     precise,
     verdict_columns,
@@ -167,9 +167,12 @@ def test_few_nights_and_a_night_alone_are_no_change() -> None:
 # Repetitions that agree, and those that do not
 
 
-def found(values: list[float], alike: bool = True) -> Finding:
-    sample = Sample(("fio", 1), "rand_read", values, alike)
-    return precise(sample, interval(values))
+#: Two jobs on nodes of their own.
+ELSEWHERE: list[Ran] = [("n1", "1"), ("n2", "2")]
+
+
+def found(values: list[float], ran: list[Ran] | None = None) -> Finding:
+    return precise(RepeatedFigure(("fio", 1), "rand_read", values, ran=ran or []), interval(values))
 
 
 def test_repetitions_that_do_not_repeat_are_found(snapshot: SnapshotAssertion) -> None:
@@ -189,13 +192,15 @@ def test_repetitions_that_do_not_repeat_are_found(snapshot: SnapshotAssertion) -
         told.append(f"{values}: {found(values).evidence}")
     # a point may have both kinds, each with a width of its own
     fresh = [100.0, 160.0, 80.0]
-    told.append(f"fresh: {precise(Sample(('fio', 1), 'rand_read', fresh, confirms=True), interval(fresh)).evidence}")
+    told.append(
+        f"fresh: {precise(RepeatedFigure(('fio', 1), 'rand_read', fresh, confirms=True), interval(fresh)).evidence}"
+    )
     assert "\n".join(told) == snapshot
 
 
 def test_repetitions_on_different_nodes_are_not_of_one_thing() -> None:
-    assert found([100.0, 101.0, 102.0], alike=False).outcome == "not checked"
-    assert intervals([Sample(("fio", 1), "rand_read", [100.0, 101.0, 102.0], alike=False)]) == [None]
+    assert found([100.0, 101.0, 102.0], ELSEWHERE).outcome == "not checked"
+    assert intervals([RepeatedFigure(("fio", 1), "rand_read", [100.0, 101.0, 102.0], ran=ELSEWHERE)]) == [None]
 
 
 def test_repetitions_of_the_same_nodes_or_of_one_job_are_alike() -> None:
@@ -206,32 +211,33 @@ def test_repetitions_of_the_same_nodes_or_of_one_job_are_alike() -> None:
         ([("n1", "1"), ("n2", "1"), ("n1", "1")], True),  # a job dealt them out
         ([(None, None)], True),
     ):
-        assert alike(ran) == same, ran
+        assert RepeatedFigure(("fio", 1), "rand_read", ran=ran).comparable == same, ran
 
 
 def test_noisy_points_of_the_phase_make_few_repetitions_undecided_not_suspect() -> None:
     own = [100.0, 101.0, 100.0]
     wide = interval(own, Noise(0.04, 30))
-    assert precise(Sample(("fio", 1), "rand_read", own), wide).outcome == "not checked"
+    assert precise(RepeatedFigure(("fio", 1), "rand_read", own), wide).outcome == "not checked"
 
 
 def test_neither_fresh_repetitions_nor_those_of_other_nodes_change_the_intervals_of_points() -> None:
     draw = random.Random(3)
-    chose = [Sample(("fio", 1), "rand_read", [draw.lognormvariate(0, 0.02) for _ in range(5)]) for _ in range(6)]
-    for more in ({"confirms": True}, {"alike": False}):
-        wild = Sample(("fio", 1), "rand_read", [1.0, 1.9, 0.6], **more)
+    chose = [
+        RepeatedFigure(("fio", 1), "rand_read", [draw.lognormvariate(0, 0.02) for _ in range(5)]) for _ in range(6)
+    ]
+    for more in ({"confirms": True}, {"ran": ELSEWHERE}):
+        wild = RepeatedFigure(("fio", 1), "rand_read", [1.0, 1.9, 0.6], **more)
         assert intervals([*chose, wild])[:-1] == intervals(chose), more
 
 
 def judged(*points: tuple[str, list[float], Verdict]) -> dict[str, list[dict[str, Any]]]:
     """The verdict columns of each repetition of some points: (id, figures, verdict without the check)."""
-    counted = [
-        Headline(point, "rand_read", False, ("fio", 1), value, ("n1", None))
-        for point, values, verdict in points
-        for value in values
-        if verdict in COUNTED
-    ]
-    known = agreements(counted)
+    headlines: Headlines = {}
+    for point, values, verdict in points:
+        for value in values if verdict in COUNTED else ():
+            figure = headlines.setdefault((point, "rand_read", False), RepeatedFigure(("fio", 1), "rand_read"))
+            figure.add(value, ("n1", None))
+    known = agreements(headlines)
     rows: dict[str, list[dict[str, Any]]] = {}
     for point, values, verdict in points:
         for _ in values:

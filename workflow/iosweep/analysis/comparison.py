@@ -164,8 +164,8 @@ def compare(
 def _noises(results: Sequence[PointSummary], column: str) -> dict[int, Noise | None]:
     """id() of a result -> the noise of its phase in its campaign."""
     measured = [result for result in results if (column or result.metric) in result.metrics]
-    samples = [result.sample(column or result.metric) for result in measured]
-    return {id(result): noise for result, noise in zip(measured, agreement.noises(samples), strict=True)}
+    figures = [result.repeated(column or result.metric) for result in measured]
+    return {id(result): noise for result, noise in zip(measured, agreement.noises(figures), strict=True)}
 
 
 def _without_figure(pair: Pair, column: str) -> Absent | None:
@@ -177,9 +177,9 @@ def _without_figure(pair: Pair, column: str) -> Absent | None:
 
 
 def _single(pair: Pair, column: str, noises: Mapping[int, Noise | None]) -> Difference:
-    a, b = (result.sample(column or pair.a.metric) for result in (pair.a, pair.b))
+    a, b = (result.repeated(column or pair.a.metric) for result in (pair.a, pair.b))
     change, why = None, ""
-    if not (a.alike and b.alike):
+    if not (a.comparable and b.comparable):
         why = "its repetitions ran on different nodes"
     elif (change := statistics.change(b.values, a.values, (noises.get(id(pair.b)), noises.get(id(pair.a))))) is None:
         few = min(len(a.values), len(b.values)) == 1

@@ -322,7 +322,7 @@ def find_knee(column: str, line: Iterable[PointSummary]) -> Knee | None:
     """The knee of a phase over points that differ in one column only; None with fewer than two figures."""
     climb = sorted(((result.count(column) or 1, result) for result in line), key=lambda one: one[0])
     members = [(value, result) for value, result in climb if result.headline]
-    figures = [list(result.sample(result.metric).values) for _, result in members]
+    figures = [list(result.repeated(result.metric).values) for _, result in members]
     step = knee(figures)
     if step is None:
         return None

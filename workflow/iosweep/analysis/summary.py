@@ -14,7 +14,7 @@ from functools import cache
 from statistics import fmean, median
 
 from iosweep.judge import agreement, statistics
-from iosweep.judge.agreement import COUNTED, Sample
+from iosweep.judge.agreement import COUNTED, RepeatedFigure
 from iosweep.judge.findings import REASONS
 from iosweep.judge.statistics import ENOUGH, Grade, Interval, grade
 from iosweep.plan.model import SweepFacts
@@ -164,9 +164,9 @@ class PointSummary:
             return None
         return metric.median if is_percentile(column) else metric.mean
 
-    def sample(self, column: str) -> Sample:
+    def repeated(self, column: str) -> RepeatedFigure:
         """Values of a column in the repetitions that count and choose the best point, with facts for statistics."""
-        return _sample([row for row in self.rows if not row.confirms] or self.rows, column)
+        return _repeated([row for row in self.rows if not row.confirms] or self.rows, column)
 
     def rounds(self, column: str) -> dict[object, float]:
         """These values by (session, repetition)."""
@@ -175,7 +175,7 @@ class PointSummary:
 
     def center(self, column: str) -> float | None:
         """Geometric mean of these values: 0 if any is zero; None without any."""
-        values = self.sample(column).values
+        values = self.repeated(column).values
         if not values:
             return None
         return math.exp(fmean(map(math.log, values))) if min(values) > 0 else 0.0
@@ -193,12 +193,12 @@ def summarize(rows: Iterable[ResultRow]) -> list[PointSummary]:
 
     @cache
     def read(column: str) -> list[Metric | None]:
-        samples = [_sample(rows, column) if rows else None for rows in parts]
-        intervals = iter(agreement.intervals([sample for sample in samples if sample]))
+        figures = [_repeated(rows, column) if rows else None for rows in parts]
+        intervals = iter(agreement.intervals([figure for figure in figures if figure]))
         found = []
-        for sample, rows in zip(samples, parts, strict=True):
-            interval = next(intervals) if sample else None
-            metric = summarize_values(sample.values, interval) if sample and sample.values else None
+        for figure, rows in zip(figures, parts, strict=True):
+            interval = next(intervals) if figure else None
+            metric = summarize_values(figure.values, interval) if figure and figure.values else None
             found.append(_of_iterations(metric, rows) if metric and column == "ops_per_s" else metric)
         return found
 
@@ -271,10 +271,10 @@ def _of_iterations(metric: Metric, rows: Sequence[ResultRow]) -> Metric:
     return replace(metric, low=low, high=high, sd=sd, iterations=first.iterations)
 
 
-def _sample(rows: Sequence[ResultRow], column: str) -> Sample:
+def _repeated(rows: Sequence[ResultRow], column: str) -> RepeatedFigure:
     first, nodes = rows[0], rows[0].parameters["nodes"]
-    like = (first.tool, nodes if isinstance(nodes, int) else 1)
-    return Sample(like, first.phase, _values(rows, column), agreement.alike(_ran(rows)), bool(first.confirms))
+    pool = (first.tool, nodes if isinstance(nodes, int) else 1)
+    return RepeatedFigure(pool, first.phase, _values(rows, column), bool(first.confirms), _ran(rows))
 
 
 def _values(rows: Iterable[ResultRow], column: str) -> list[float]:

@@ -182,7 +182,7 @@ def _difference(difference: Difference, found: Comparison) -> dict[str, object]:
 
 def _figure(result: PointSummary, column: str) -> dict[str, object]:
     """n: repetitions that enter the figure, which is their geometric mean."""
-    values = result.sample(column).values
+    values = result.repeated(column).values
     return {"point": result.point, "verdict": result.verdict, "n": len(values), "figure": result.center(column)}
 
 

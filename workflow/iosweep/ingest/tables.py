@@ -20,7 +20,7 @@ import iosweep
 from iosweep.config.sweeps import RepetitionRule
 from iosweep.files import documents, safe_paths
 from iosweep.ingest import outputs
-from iosweep.judge.agreement import COUNTED, TIMES, Headline, agreements, verdict_columns
+from iosweep.judge.agreement import COUNTED, TIMES, Headlines, RepeatedFigure, agreements, verdict_columns
 from iosweep.judge.checks import CHECKS
 from iosweep.judge.findings import REASONS, failed, passed, unchecked
 from iosweep.judge.verdict import verdict_of
@@ -319,7 +319,7 @@ def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]
         io500=tuple(outputs.runs(summaries, of_tools)),
     )
     with CampaignTables(results) as tables:
-        known = agreements(_headline(row.values) for row in made.rows if row.values["verdict"] in COUNTED)
+        known = agreements(_headlines([row.values for row in made.rows]))
         for row in made.rows:
             tables.add_findings(row.values, row.findings)
             tables.add(tables.cells(row.values), known)
@@ -327,18 +327,17 @@ def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]
     return facts
 
 
-def _headline(values: Values) -> Headline:
-    """The headline of a row that counts. nodes: None where the output does not tell."""
-    figure, nodes = values.get(str(values["metric"])), values.get("nodes")
-    return Headline(
-        values["point"],
-        values["phase"],
-        False,
-        (values["tool"], nodes if isinstance(nodes, int) else 1),
-        figure if isinstance(figure, float | int) else None,
-        (values.get("hosts"), values.get("slurm_job")),
-        tuple(map(values.get, TIMES)),
-    )
+def _headlines(rows: Iterable[Values]) -> Headlines:
+    """The headline figures of the rows that count."""
+    headlines: Headlines = {}
+    for row in rows:
+        if row["verdict"] in COUNTED:
+            point, phase, figure, nodes = row["point"], row["phase"], row.get(str(row["metric"])), row.get("nodes")
+            new = RepeatedFigure((row["tool"], nodes if isinstance(nodes, int) else 1), phase)
+            figure = figure if isinstance(figure, float | int) else None
+            ran = row.get("hosts"), row.get("slurm_job")
+            headlines.setdefault((point, phase, False), new).add(figure, ran, tuple(map(row.get, TIMES)))
+    return headlines
 
 
 def _when(made: Made) -> str:

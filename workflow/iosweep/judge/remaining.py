@@ -227,12 +227,16 @@ def _widths(allocation: Allocation, have: Mapping[str, Mapping[int, RecordHead]]
     A phase is left out if more repetitions do not help: at least half of them failed, or they cannot have an interval,
     because they ran on different nodes or a figure is zero.
     """
-    counted = (h for p in allocation.points for r in have.get(p.id, {}).values() for h in agreement.headlines(p, r))
+    headlines: agreement.Headlines = {}
+    for p in allocation.points:
+        for repetition in have.get(p.id, {}).values():
+            agreement.add(headlines, p, repetition)
+    figures = [*headlines.values()]
     widths: dict[str, list[float]] = {}
-    for (point, *_), (sample, interval, _) in agreement.agreements(counted).items():
-        number = len(sample.values)
+    for (point, *_), figure, interval in zip(headlines, figures, agreement.intervals(figures), strict=True):
+        number = len(figure.values)
         if number < statistics.ENOUGH:
-            if sample.alike and number > len(have[point]) - number:
+            if figure.comparable and number > len(have[point]) - number:
                 widths.setdefault(point, []).append(math.inf)
         elif interval:
             widths.setdefault(point, []).append(interval.half_width_share)

@@ -29,9 +29,8 @@ from msgspec.structs import asdict, replace
 
 import iosweep
 from iosweep.files.documents import Damaged
-from iosweep.judge import verdict
-from iosweep.judge.agreement import Headline, agreements, verdict_columns
-from iosweep.judge.agreement import headlines as headlines_of
+from iosweep.judge import agreement, verdict
+from iosweep.judge.agreement import Headlines, verdict_columns
 from iosweep.judge.best import selection
 from iosweep.judge.remaining import Wanted, measures, still_wanted, wanted
 from iosweep.node.cpus import listed, parse
@@ -242,21 +241,22 @@ class ResultRows:
             intact = {p.id: {n: r for n, r in known.get(p.id, {}).items() if r.intact} for p in self.plan.points}
         for allocation in self.plan.allocations:
             # the points of an allocation tell each other how much a phase scatters, so their rows wait for each other
-            headlines: list[Headline] = []
+            headlines: Headlines = {}
             stored: list[_StoredPoint] = []
             for judged in self.judge.points(allocation.points):
                 self.store.damaged.update(judged.damaged)
                 intact[judged.point.id] = {r.repetition: r.head() for r in judged.counted}
-                headlines += [h for r in judged.counted for h in headlines_of(judged.point, r)]
+                for r in judged.counted:
+                    agreement.add(headlines, judged.point, r)
                 stored.append(self._stored(judged))
             chose = {p.id: selection(p, intact[p.id]) for p in allocation.points}
             choosing = still_wanted(allocation, chose, allocation.points)
             needs = wanted(self.plan, intact, lacking) if depends else Wanted({}, {}, {})
             absent = _absent(allocation, refusals.get(allocation.name), lacking, choosing, needs)
-            known_agreements = agreements(headlines)
+            agreements = agreement.agreements(headlines)
             for of_point in stored:
                 for cells in self._rows(of_point, absent.get(of_point.point.id, {})):
-                    self.tables.add(cells, known_agreements)
+                    self.tables.add(cells, agreements)
             if not ramps:
                 intact.clear()
 
