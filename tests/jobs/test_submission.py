@@ -63,7 +63,7 @@ def test_the_command_that_submits_a_job() -> None:
     def sbatch(nodes: int, after: str | None = None, least: int | None = None, **given: object) -> list[str]:
         asks = profile.parse({"scheduler": "slurm", "launcher": "srun"} | given, slurm=True)
         assert not asks.problems
-        return submission.sbatch(asks.at(nodes), nodes, 30, "run", "comment", "%j.log", "/d",
+        return submission.sbatch(asks, nodes, 30, "run", "comment", "%j.log", "/d",
                                  least=least, after=after, avoid={"n9"} if least else ())  # fmt: skip
 
     whole = "--exclusive --overcommit --no-requeue --dependency=singleton"

@@ -48,7 +48,7 @@ def sbatch(job, of_run: attempts.Attempts) -> list[str]:
     name = job.wildcards.allocation
     work = of_run.work(name)
     return submission.sbatch(
-        work.asks, work.nodes, of_run.minutes(name), "iosweep", "iosweep", "%j.log", str(Path.cwd())
+        work.site, work.nodes, of_run.minutes(name), "iosweep", "iosweep", "%j.log", str(Path.cwd())
     )
 
 

@@ -113,7 +113,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._refused: dict[str, str] = {}
         self._jobs: dict[str, MeasureJob] = {}  # all that were submitted, by number
         jobs = [job for job in self.dag.needrun_jobs() if job.name == RULE]
-        lists = any("," in (self._work(job).asks.partition or "") for job in jobs)
+        lists = any("," in (self._work(job).site.partition or "") for job in jobs)
         self._watch = pending.Watch(self._campaign, os.path.realpath(Path.cwd()), lists)
         self._explained: set[str | None] = set()
         self._next: dict[MeasureJob, Next] = {}
@@ -160,7 +160,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         """The command that submits a job. `avoid`: nodes that it must not get."""
         allocation, work, attempts = allocation_of(job), self._work(job), self._attempts
         return submission.sbatch(
-            work.asks,
+            work.site,
             work.nodes,
             attempts.minutes(allocation),
             self._run,
@@ -223,7 +223,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             said, before = getattr(error, "said", "") or str(error), self._refused.get(name)
             self._refused[name] = said
             if not submission.is_full(said):
-                pending.say(f"{spoken}: {said}; {submission.meaning(said, self._work(job).asks)}")
+                pending.say(f"{spoken}: {said}; {submission.meaning(said, self._work(job).site)}")
                 self._soon()
             elif before is None:
                 pending.say(f"{spoken}: too many jobs are queued ({said}); it is submitted when others are over")

@@ -76,10 +76,9 @@ def _examine(directory: Path, configuration: Path | None, wait_s: float) -> Iter
         yield from doctor.spack_tools(config, profile.tools)[0]
     yield from (submissions := _submissions(works))
     settings = slurm_settings(_ask(["scontrol", "show", "config"]) or "")
-    for asks in [work.asks for work in works] or [profile.at(1)]:
-        for place in submission.limits(asks.partition):
-            sinfo = ["sinfo", "--noheader", f"--partition={place['PartitionName']}", "--Node", "--format=%N|%T|%c|%m"]
-            yield judge_memory(asks, settings, place, _ask(sinfo) or "")
+    for place in submission.limits(profile.partition):
+        sinfo = ["sinfo", "--noheader", f"--partition={place['PartitionName']}", "--Node", "--format=%N|%T|%c|%m"]
+        yield judge_memory(profile, settings, place, _ask(sinfo) or "")
     if any(line.outcome == "wrong" for line in submissions):
         yield unchecked("nodes", "see submission")
         return
@@ -113,7 +112,7 @@ def _profile(directory: Path) -> tuple[Profile | None, list[Line]]:
 def _submissions(works: Sequence[submission.Work]) -> list[Line]:
     """Whether Slurm would take the jobs of the campaign, tried as a run tries them."""
     trials = submission.try_jobs(
-        (work, work.minutes(), _sbatch(work.asks, work.nodes, work.minutes(), os.devnull)) for work in works
+        (work, work.minutes(), _sbatch(work.site, work.nodes, work.minutes(), os.devnull)) for work in works
     )
     lines = [ok("submission", f"Slurm takes jobs of {', '.join(trials.fit)}")] if trials.fit else []
     lines += [unchecked("submission", note) for note in trials.notes]
@@ -172,10 +171,9 @@ _SHARED = "the checkout with its .venv, and the working directory, must be the s
 
 def _nodes(profile: Profile, count: int, command: Sequence[str], wait_s: float) -> list[Line]:
     """Checks on the nodes, by a job like the campaign's largest. `command`: the doctor there."""
-    asks = profile.at(count)
     try:
         in_service, not_able = submission.usable(
-            ",".join(one["PartitionName"] for one in submission.limits(asks.partition))
+            ",".join(one["PartitionName"] for one in submission.limits(profile.partition))
         )
     except Unanswered as error:
         return [unchecked("nodes", str(error))]
@@ -183,7 +181,7 @@ def _nodes(profile: Profile, count: int, command: Sequence[str], wait_s: float) 
     if not able:
         return [unchecked("nodes", f"no node can be used now ({not_able or 'there is none'})")]
     try:
-        lines = run_on_nodes(lambda log: _sbatch(asks, able, MINUTES, log), command, wait_s)
+        lines = run_on_nodes(lambda log: _sbatch(profile, able, MINUTES, log), command, wait_s)
     except OSError as error:
         seen = f"{error.filename or Path.cwd()} cannot be written to: {error.strerror}"
         return [wrong("directory", seen, "work in a directory of yours that all nodes share")]

@@ -189,7 +189,7 @@ def _allocations(made: Plan, where: Where) -> Iterator[str]:
         if where.site.slurm:
             minutes, least = work.minutes(), work.least_minutes()
             shorter = f", or {human_duration(60 * least)} to fit a gap" if least < minutes else ""
-            options = escape("".join(f" {option}" for option in work.asks.options))
+            options = escape("".join(f" {option}" for option in work.site.options))
             asks = f"; asks for {human_duration(60 * minutes)}{shorter}{options}"
         yield forecast.sentence(work.cost, work.nodes, word="") + asks
 

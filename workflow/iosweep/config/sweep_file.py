@@ -195,7 +195,7 @@ def _member(entry: models.SuiteEntry, model: Any, document: Document, index: int
         sweep = replace(sweep, axes={**sweep.axes, "nodes": tuple(dict.fromkeys(entry.nodes))})
     if entry.repetitions:
         repetitions = _repetitions(entry.repetitions, sweep.repetitions.confirm)
-        sweep = replace(sweep, repetitions=repetitions, repetitions_given=True)
+        sweep = replace(sweep, repetitions=repetitions)
     if entry.confirm is not None:
         sweep = replace(sweep, repetitions=structs.replace(sweep.repetitions, confirm=entry.confirm))
     return _scaled(sweep, entry.scale) if entry.scale else sweep
@@ -257,7 +257,6 @@ def _sweep(model: Any, document: Document, path: KeyPath) -> Sweep:
         phase_time_s=model.phase_time,
         phase_time_given="phase_time" in model.model_fields_set,
         repetitions=_repetitions(model.repetitions, model.confirm),
-        repetitions_given="repetitions" in model.model_fields_set,
         ramp=model.ramp,
         description=model.description,
         document=document,

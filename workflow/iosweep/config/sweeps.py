@@ -38,7 +38,6 @@ class Sweep:
     scaled: bool = False
     source: str | None = None
     phase_time_given: bool = False
-    repetitions_given: bool = False
     document: Document = field(repr=False, default=None)  # type: ignore[assignment]
     path: KeyPath = ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -46,10 +46,7 @@ _FORMS = {
     "scheduler": ("slurm", '"slurm": without, the workflow would take the cluster for one machine'),
 }
 #: Snakemake adds the first three of these by itself.
-_KNOWN = (*dict.fromkeys([*_OPTIONS, *_FORMS]), "disk_mb", "disk", "tmpdir", "from_17_nodes")
-#: Values for jobs of so many nodes and more, such as `slurm_partition=large qos=long`.
-_FROM = re.compile(r"from_([1-9]\d*)_nodes")
-_SAME_FOR_ALL = ("launcher", "tools", "scheduler")
+_KNOWN = (*dict.fromkeys([*_OPTIONS, *_FORMS]), "disk_mb", "disk", "tmpdir")
 _NEEDED = ("launcher", "scheduler")
 _OURS = ("nodes", "tasks", "tasks_per_node", "mpi", "slurm_extra")
 #: Resources that name another cluster.
@@ -65,22 +62,14 @@ _MEANT = {
 class Profile:
     """The values of a profile.
 
-    `given`: its valid default-resources, with `runtime` in minutes and `mem_mb` in MB. `larger`: number of nodes ->
-    values that replace these for jobs of so many nodes and more. `slurm`: it is a profile for Slurm.
+    `given`: its valid default-resources, with `runtime` in minutes and `mem_mb` in MB. `slurm`: it is a profile for
+    Slurm.
     """
 
     file: str = "profile"
     given: Mapping[str, object] = field(default_factory=dict)
-    larger: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
     slurm: bool = True
     problems: tuple[Problem, ...] = ()
-
-    def at(self, nodes: int) -> Profile:
-        """The profile for jobs of so many nodes."""
-        given = dict(self.given)
-        for least in sorted(self.larger):
-            given |= self.larger[least] if nodes >= least else {}
-        return replace(self, given=given, larger={})
 
     def _text(self, name: str) -> str | None:
         return str(self.given.get(name) or "") or None
@@ -121,18 +110,7 @@ class Profile:
 
 def parse(resources: Mapping[str, object], slurm: bool, file: str = "profile", text: str = "") -> Profile:
     """Read default resources. `text`: of the file, for the lines of problems. Pure."""
-    given, larger, wrong = _converted(resources), {}, {}
-    for name in [name for name in given if _FROM.fullmatch(name)]:
-        words = str(given.pop(name)).split()
-        differs = _converted(_pairs(words))
-        larger[int(name.split("_")[1])] = differs
-        if bare := [word for word in words if "=" not in word]:
-            wrong[name] = Obstacle(f"`{bare[0]}` has no value", "write for example slurm_partition=large qos=long")
-            continue
-        for key, value in differs.items():
-            same = Obstacle("it is one for all jobs", "write it without a number of nodes")
-            if why := same if key in _SAME_FOR_ALL else _wrong(key, value, slurm):
-                wrong[name] = Obstacle(f"{key}: {why.what}", why.remedy)
+    given, wrong = _converted(resources), {}
     for name in (*given, *_NEEDED) if slurm else {"launcher", "tools"} & given.keys():
         if why := _wrong(name, given.get(name), slurm):
             wrong[name] = why
@@ -140,7 +118,6 @@ def parse(resources: Mapping[str, object], slurm: bool, file: str = "profile", t
     return Profile(
         file,
         {name: value for name, value in given.items() if name not in wrong},
-        {least: differs for least, differs in larger.items() if f"from_{least}_nodes" not in wrong},
         slurm,
         tuple(Problem(file, line, f"default-resources.{name}", why.what, why.remedy) for line, name, why in problems),
     )

@@ -60,15 +60,10 @@ class Work:
     def nodes(self) -> int:
         return self.allocation.nodes
 
-    @property
-    def asks(self) -> Profile:
-        """The profile for jobs of so many nodes."""
-        return self.site.at(self.nodes)
-
     def minutes(self, attempt: int = 1) -> int:
         """The wall time that its job requests. `attempt`: 1, and 1 more for each earlier job that was too short to
         measure anything."""
-        return minutes(self.cost.time_s, attempt, self.asks.limit_min)
+        return minutes(self.cost.time_s, attempt, self.site.limit_min)
 
     def least_minutes(self) -> int:
         """The wall time to which Slurm may shorten it: for its longest repetition with its data set, and a minute."""
@@ -81,13 +76,13 @@ class Work:
     @property
     def retries(self) -> int:
         """How many more jobs it may take after the first one."""
-        limit_min = self.asks.limit_min
+        limit_min = self.site.limit_min
         return SPARE_JOBS + (0 if limit_min is None else math.ceil(minutes(self.cost.time_s, 1, None) / limit_min) - 1)
 
     @property
     def problem(self) -> Problem | None:
         """Why the profile's runtime is too short for it, or None."""
-        if self.longest is None or not (why := no_fit(self.longest, self.asks.limit_min)):
+        if self.longest is None or not (why := no_fit(self.longest, self.site.limit_min)):
             return None
         what = f"{why} ({self.longest.point})"
         return Problem(self.site.file, 0, "default-resources.runtime", what, "raise it, or shorten the phases")
@@ -140,7 +135,7 @@ def sbatch(
 ) -> list[str]:
     """The command that submits a job, which reads its script from stdin. Pure; with TRIAL it asks for the same.
 
-    `asks`: the profile for so many nodes (`Profile.at`). `name`: shared by all jobs of a run, which run one after the
+    `asks`: the profile. `name`: shared by all jobs of a run, which run one after the
     other. `log`: file of the job's output. `least`: minutes to which Slurm may shorten it, to fit a gap. `after`:
     number of a job that must end first. `avoid`: nodes that it must not get.
     """
@@ -199,7 +194,7 @@ def try_jobs(jobs: Iterable[tuple[Work, int, Sequence[str]]]) -> Trials:
 
 def _tried(work: Work, asked_min: int, sbatch: Sequence[str]) -> tuple[str | None, str | None]:
     """Why a job would be refused; or which nodes it will wait for."""
-    nodes, partitions = work.nodes, limits(work.asks.partition)
+    nodes, partitions = work.nodes, limits(work.site.partition)
     if partitions and all(wrong := [beyond(nodes, asked_min, work.longest, one) or "" for one in partitions]):
         return "; or: ".join(wrong), None
     try:
@@ -214,7 +209,7 @@ def _tried(work: Work, asked_min: int, sbatch: Sequence[str]) -> tuple[str | Non
                 if able < nodes <= _most_nodes(one):  # the others may be back when it is its turn
                     have = f"of {human_count(nodes, 'node')} asked for, the partition {one['PartitionName']} has {able}"
                     return None, f"{have} that can be used ({not_able}); the job waits for the others"
-        return f"{said}; {meaning(said, work.asks)}", None
+        return f"{said}; {meaning(said, work.site)}", None
     return None, None
 
 
@@ -334,7 +329,7 @@ def is_full(said: str) -> bool:
 
 
 def meaning(said: str, asks: Profile | None = None) -> str:
-    """The remedy when sbatch refuses a job, or a job waits. `asks`: the profile for its number of nodes."""
+    """The remedy when sbatch refuses a job, or a job waits. `asks`: the profile."""
     fits = (change for line in reversed(said.split("; ")) for part, change in _MEANINGS if re.search(part, line, re.I))
     change = next(fits, "ask the people who run the cluster")
     if asks and query.is_without_nodes(said) and (narrow := [key for key in _NARROW if asks.given.get(key)]):

@@ -6,7 +6,6 @@ import hashlib
 import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -16,31 +15,13 @@ from msgspec import structs
 from iosweep.config.sweeps import Config, RepetitionRule, Sweep
 from iosweep.errors import ConfigError, Problem
 from iosweep.node.pinning import CpuSettings
-from iosweep.plan.forecast import over_limits
 from iosweep.plan.headline_groups import criteria_problems
 from iosweep.plan.model import Allocation, ConfigurationFile, LimitSettings, Plan, Point, SweepFacts, TargetSettings
 from iosweep.tools import Option, Value, parameters, tools
 
-#: (min, max) of sweeps without `repetitions`: the first that the limits allow.
-_REPETITIONS = ((5, 10), (5, 5), (3, 3))
-
 
 def make_plan(config: Config) -> Plan:
     """The plan of a configuration. Raises ConfigError where points cannot be measured."""
-    for least, most in _REPETITIONS:
-        sweeps = tuple(sweep if sweep.repetitions_given else _at_most(sweep, least, most) for sweep in config.sweeps)
-        plan = _plan(replace(config, sweeps=sweeps))
-        if sweeps == config.sweeps or not over_limits(plan, config.documents[0]):
-            break
-    return plan
-
-
-def _at_most(sweep: Sweep, least: int, most: int) -> Sweep:
-    known = sweep.repetitions
-    return replace(sweep, repetitions=structs.replace(known, min=min(least, known.min), max=min(most, known.max)))
-
-
-def _plan(config: Config) -> Plan:
     problems: list[Problem] = []
     points: dict[str, Point] = {}
     sweeps: list[SweepFacts] = []
