@@ -24,10 +24,7 @@ WORKING: Steps = {
     "ensure": lambda p: made(p, "fresh/x"),
     "examine": lambda p: trees.examine_files(p, [trees.Look("sets/s", ["0.0"], 4)]),
 }
-REMOVING: Steps = {
-    "remove": lambda p: trees.remove(p, "sets", workers=1),
-    "remove_all": lambda p: trees.remove_all(p, workers=1),
-}
+REMOVING: Steps = {"remove": lambda p: trees.remove(p, "sets"), "remove_all": trees.remove_all}
 READING: Steps = {
     "usage": trees.measure_usage, "parts": trees.list_parts, "count": lambda p: trees.count_files(p, "sets"),
 }  # fmt: skip
@@ -98,7 +95,7 @@ def test_a_directory_that_another_user_owns_is_left_alone(ours: Place) -> None:
 #: By these calls a step reaches the file system.
 CALLS = ("open", "scandir", "stat", "mkdir", "rename", "unlink", "rmdir", "listdir")
 DEEP: Steps = {
-    "remove": lambda p: trees.remove(p, "sets/s", workers=1),
+    "remove": lambda p: trees.remove(p, "sets/s"),
     "remove_all": REMOVING["remove_all"],
     "ensure": lambda p: made(p, "sets/s/deep"),
     "state": lambda p: directories.probe(p, data=False),

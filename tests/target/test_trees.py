@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
 
 SIZE = 8192
 #: What a removal says that found nothing.
-NOTHING: dict[str, Any] = {"files": 0, "directories": 0, "bytes": 0, "left": False, "wrong": []}
+NOTHING: dict[str, Any] = {"files": 0, "directories": 0, "bytes": 0, "wrong": []}
 NO_DIRECTORY = "not followed"
 #: Names that a shell, a line, an option or a text would stumble over.
 NAMES = ["a", "a/b/c", "a b", "a\nb", "$HOME;*", "-rf", "..a", "a\udcff", "x" * 255]
@@ -174,19 +173,6 @@ def tree(top: Path, directories: int, files: int) -> int:
     return directories * directories * files
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each removal of a file takes 10 ms, and nothing else takes any time."""
-    unlink, now = os.unlink, [0.0]
-
-    def slowly(name: str, *, dir_fd: int | None = None) -> None:
-        now[0] += 0.01
-        unlink(name, dir_fd=dir_fd)
-
-    monkeypatch.setattr(trees.os, "unlink", slowly)
-    monkeypatch.setattr(trees, "time", SimpleNamespace(monotonic=lambda: now[0]))
-
-
 def test_a_whole_tree_is_removed_also_one_of_more_names_than_are_held(
     ours: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,31 +185,22 @@ def test_a_whole_tree_is_removed_also_one_of_more_names_than_are_held(
     assert names(ours) == ["another", "iosweep.json"]
 
 
-@pytest.mark.usefixtures("clock")
-def test_a_removal_ends_in_time_and_goes_on_the_next_time(ours: str) -> None:
-    """0.105 s are ten files of 10 ms, and the one that was begun before."""
-    files = tree(Path(ours) / "sets", 3, 40)
-    gone = 0
-    while (done := trees.remove(at(ours), "sets", 0.105, 1))["left"]:
-        assert done["files"] == 11
-        gone += done["files"]
-        assert trees.count_files(at(ours), "sets") == files - gone
-    assert gone + done["files"] == files
-    assert names(ours) == ["iosweep.json"]
-    (Path(ours) / "sets" / "empty").mkdir(parents=True)
-    assert trees.remove(at(ours), "sets", -1.0) == NOTHING | {"left": True}
+def test_the_marker_goes_last(ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a removal leaves that was killed is still ours."""
+    files, unlink = tree(Path(ours) / "sets", 2, 10), os.unlink
+    place = at(ours)
 
+    def killed(name: str, *, dir_fd: int | None = None) -> None:
+        if name in ("7", "iosweep.json"):
+            raise KeyboardInterrupt
+        unlink(name, dir_fd=dir_fd)
 
-@pytest.mark.usefixtures("clock")
-def test_the_marker_goes_last(ours: str) -> None:
-    """What a removal leaves that was stopped is still ours."""
-    files = tree(Path(ours) / "sets", 2, 10)
-    place, gone = at(ours), 0
-    while (done := trees.remove_all(place, 0.035, 1))["left"]:
-        gone += done["files"]
-        assert marker_in(ours)["uuid"] == place.uuid
-    assert gone > 0
-    assert gone + done["files"] == files + 1
+    monkeypatch.setattr(trees.os, "unlink", killed)
+    with pytest.raises(KeyboardInterrupt):
+        trees.remove_all(place)
+    assert marker_in(ours)["uuid"] == place.uuid
+    monkeypatch.undo()
+    assert 0 < trees.remove_all(place)["files"] <= files
     assert not Path(ours).exists()
 
 

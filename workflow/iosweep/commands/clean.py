@@ -11,7 +11,6 @@ import shutil
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -41,8 +40,6 @@ _PARTS = {
     "sets": "data sets, reused by the next run",
     "fresh": "files of an interrupted repetition",
 }
-#: Seconds between updates of the progress.
-_SLICE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -143,21 +140,14 @@ def _show(ours: _Directory) -> None:
 def _remove(ours: _Directory) -> None:
     """Raises CommandError if something cannot be removed."""
     began = time.monotonic()
-    gone, left = Counter[str](), True
-    with Console(stderr=True).status("") as status:
-        while left:
-            answer = ours.agent.call(trees.remove_all, ours.place, _SLICE_S)
-            for counted in ("files", "directories", "bytes"):
-                gone[counted] += answer[counted]
-            removed = f"{human_count(gone['files'], 'file')} of {human_size(gone['bytes'])}"
-            status.update(f"removing: {removed}")
-            left = answer["left"]
+    with Console(stderr=True).status("removing"):
+        gone = ours.agent.call(trees.remove_all, ours.place)
     prose(
-        f"{ours.known.directory}: removed {removed} and"
+        f"{ours.known.directory}: removed {human_count(gone['files'], 'file')} of {human_size(gone['bytes'])} and"
         f" {human_count(gone['directories'], 'directory', 'directories')} in {human_duration(time.monotonic() - began)}"
     )
-    if answer["wrong"]:
-        raise CommandError("\n".join(f"not removed: {wrong}" for wrong in answer["wrong"]))
+    if gone["wrong"]:
+        raise CommandError("\n".join(f"not removed: {wrong}" for wrong in gone["wrong"]))
 
 
 @contextmanager

@@ -57,8 +57,6 @@ from iosweep.units import human_size
 
 #: Below the results: the working directory of tools.
 SCRATCH = "scratch"
-#: Time limit for deleting the files of an interrupted repetition.
-CLEANUP_S = 10.0
 
 
 def measure(request: Request) -> None:
@@ -323,9 +321,9 @@ class Loop:
         self._setup.request.reporter.finished(record, cost.time_s)
 
     def _clean_up(self) -> None:
-        """Remove what can be removed in a short time; the next run removes the rest."""
+        """Remove the files of an interrupted repetition; the next run removes what a kill leaves."""
         with contextlib.suppress(TargetHangs, TargetError, Refused):
-            self._context.directory.remove(FRESH, CLEANUP_S)
+            self._context.directory.remove(FRESH)
         if stays := self._context.directory.present_bytes:
             self._setup.note(
                 f"{human_size(stays)} stay on the target for the next run;"

@@ -219,9 +219,9 @@ class CampaignDirectory:
         self.may_write(size, inodes, room)
         return list(paths)
 
-    def remove(self, below: str, seconds: float | None = None) -> Removed:
-        """Remove a tree below it, as far as that is done in some seconds."""
-        return self._count(below, self._agent.call(trees.remove, self.place, below, seconds))
+    def remove(self, below: str) -> Removed:
+        """Remove a tree below it."""
+        return self._count(below, self._agent.call(trees.remove, self.place, below))
 
     def _count(self, below: str, removed: Removed) -> Removed:
         """Count what was removed."""

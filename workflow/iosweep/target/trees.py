@@ -11,7 +11,6 @@ import errno
 import os
 import stat
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -108,65 +107,51 @@ def _walk(ours: Opened, below: str, skip: bool = False) -> Iterator[tuple[int, o
 
 #: Names of a directory that are held at a time, and how many of them a thread removes at once.
 _HELD, _TAKEN = 10_000, 32
+#: Threads that wait for the file system in parallel, for each of the two kinds of work.
+_REMOVING = 8
 _FOREIGN = "iosweep did not make it; it is left alone"
 
 
 class Removed(TypedDict):
-    """The result of a removal. `left`: its time limit ended it; `wrong`: up to 5 sentences on entries that stay."""
+    """The result of a removal. `wrong`: up to 5 sentences on entries that stay."""
 
     files: int
     directories: int
     bytes: int
-    left: bool
     wrong: list[str]
 
 
-def remove(place: Place, below: str, seconds: float | None = None, workers: int = 8) -> Removed:
-    """Remove a tree below the campaign's directory.
-
-    `workers`: threads that wait for the file system in parallel.
-    """
+def remove(place: Place, below: str) -> Removed:
+    """Remove a tree below the campaign's directory."""
     if {"", ".", ".."} & set(below.split("/")):
         raise Refused(f"`{below}` names nothing below {place.directory}")
-    return _removed(place, seconds, workers, lambda removal: removal.tree(below))
+    return _removed(place, lambda removal: removal.tree(below))
 
 
-def remove_all(place: Place, seconds: float | None = None, workers: int = 8) -> Removed:
-    """Remove the campaign's directory with what iosweep made in it; see `remove`."""
-    return _removed(place, seconds, workers, _Removal.everything)
+def remove_all(place: Place) -> Removed:
+    """Remove the campaign's directory with what iosweep made in it."""
+    return _removed(place, _Removal.everything)
 
 
-def _removed(place: Place, seconds: float | None, workers: int, act: Callable[[_Removal], None]) -> Removed:
-    with contextlib.suppress(FileNotFoundError), Opened(place) as ours, _Removal(ours, seconds, workers) as removal:
-        act(removal)
-        return removal.removed
-    return _nothing()
-
-
-def _nothing() -> Removed:
-    return {"files": 0, "directories": 0, "bytes": 0, "left": False, "wrong": []}
+def _removed(place: Place, act: Callable[[_Removal], None]) -> Removed:
+    gone: Removed = {"files": 0, "directories": 0, "bytes": 0, "wrong": []}
+    pools = ThreadPoolExecutor(_REMOVING), ThreadPoolExecutor(_REMOVING)
+    with contextlib.suppress(FileNotFoundError), Opened(place) as ours, pools[0], pools[1]:
+        act(_Removal(ours, gone, *pools))
+    return gone
 
 
 class _Removal:
     """Removes trees level by level: first all files, then the directories, the deepest first.
 
-    Several threads list directories, and several more remove the files of wide ones. Use as a context manager.
+    Several threads list directories, and several more remove the files of wide ones. `removed` has the counts.
     """
 
-    def __init__(self, ours: Opened, seconds: float | None, workers: int):
-        self._ours = ours
-        self._end = float("inf") if seconds is None else time.monotonic() + seconds
-        self._listing, self._unlinking = ThreadPoolExecutor(workers), ThreadPoolExecutor(workers)
+    def __init__(self, ours: Opened, removed: Removed, listing: ThreadPoolExecutor, unlinking: ThreadPoolExecutor):
+        self._ours, self._removed = ours, removed
+        self._listing, self._unlinking = listing, unlinking
         self._lock = threading.Lock()
         self._failed: set[str] = set()
-        self.removed = _nothing()
-
-    def __enter__(self) -> _Removal:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listing.shutdown()
-        self._unlinking.shutdown()
 
     def everything(self) -> None:
         """Remove the campaign's directory. The marker goes last: after a kill the rest is still ours."""
@@ -176,11 +161,11 @@ class _Removal:
                 self.tree(entry)
             elif entry not in (MARKER, UNFINISHED):
                 self._stays(entry, _FOREIGN)
-        if self._is_complete:
+        if not self._removed["wrong"]:
             self._unlink(top, "", [UNFINISHED, MARKER])
-        # another directory may have its name by now
-        if self._is_complete and os.path.samestat(os.fstat(top), os.stat(name, dir_fd=parent, follow_symlinks=False)):
-            self._rmdir(parent, name, name)
+            # another directory may have its name by now
+            if os.path.samestat(os.fstat(top), os.stat(name, dir_fd=parent, follow_symlinks=False)):
+                self._rmdir(parent, name, name)
 
     def tree(self, path: str) -> None:
         """Remove a directory with all that is below it."""
@@ -190,16 +175,11 @@ class _Removal:
         for level in reversed(levels):
             side_by_side(self._close, level, self._listing)
 
-    @property
-    def _is_complete(self) -> bool:
-        """Whether nothing stays so far."""
-        return not (self.removed["left"] or self.removed["wrong"])
-
     def _stays(self, path: str, why: str) -> None:
         with self._lock:
             self._failed.add(path)
-            if len(self.removed["wrong"]) < SENTENCES:
-                self.removed["wrong"].append(f"{shown(path)}: {why}")
+            if len(self._removed["wrong"]) < SENTENCES:
+                self._removed["wrong"].append(f"{shown(path)}: {why}")
 
     def _empty(self, path: str) -> list[str]:
         """Remove the files of a directory; returns the directories in it."""
@@ -232,15 +212,12 @@ class _Removal:
                         files.append(entry.name)
                 parts = [files[first : first + _TAKEN] for first in range(0, len(files), _TAKEN)]
                 gone += sum(side_by_side(lambda names: self._unlink(handle, path, names), parts, self._unlinking))
-        return some > 1 and gone > 0 and not self.removed["left"]
+        return some > 1 and gone > 0
 
     def _unlink(self, handle: int, path: str, names: Sequence[str]) -> int:
         """Remove files of an open directory, or links themselves; returns how many."""
         files = size = 0
         for name in names:
-            if time.monotonic() > self._end:
-                self.removed["left"] = True
-                break
             beat()
             with self._failure(f"{path}/{name}"):
                 status = os.stat(name, dir_fd=handle, follow_symlinks=False)
@@ -248,28 +225,24 @@ class _Removal:
                 files += 1
                 size += status.st_blocks * 512 if status.st_nlink == 1 else 0
         with self._lock:
-            self.removed["files"] += files
-            self.removed["bytes"] += size
+            self._removed["files"] += files
+            self._removed["bytes"] += size
         return files
 
     def _close(self, path: str) -> None:
         """Remove an empty directory below the campaign's."""
         above, _, name = path.rpartition("/")
-        if path in self._failed:
-            return
-        with self._failure(path), self._ours.below(above) as outer:
-            self._rmdir(outer, name, path)
+        if path not in self._failed:
+            with self._failure(path), self._ours.below(above) as outer:
+                self._rmdir(outer, name, path)
 
     def _rmdir(self, parent: int, name: str, path: str) -> None:
-        """Remove an empty directory, unless the time is over."""
-        if time.monotonic() > self._end:
-            self.removed["left"] = True
-        if not self.removed["left"]:
-            beat()
-            with self._failure(path):
-                os.rmdir(name, dir_fd=parent)
-                with self._lock:
-                    self.removed["directories"] += 1
+        """Remove an empty directory."""
+        beat()
+        with self._failure(path):
+            os.rmdir(name, dir_fd=parent)
+            with self._lock:
+                self._removed["directories"] += 1
 
     @contextlib.contextmanager
     def _failure(self, path: str) -> Iterator[None]:
