@@ -355,8 +355,6 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("durable", PASS, {"moved": moved(device_flushes=1)}),
     ("durable", PASS, {"o_direct": False, "bytes_written": 8 * GIB}),
     ("durable", FAIL, {"o_direct": False, "bytes_written": 9 * GIB}),
-    ("incompressible", FAIL, WRITTEN | {"files": sampled(similar_bytes=1 << 18)}),
-    ("incompressible", UNCHECKED, WRITTEN | TOOLS_OWN | {"files": sampled(similar_bytes=1 << 18)}),
     # a tool that repeats its random data: the pages that come again are known, the others have to be random
     ("incompressible", UNCHECKED, WRITTEN | {"repeats": "known", "files": sampled(repeated_bytes=3 << 17)}),
     ("incompressible", FAIL, WRITTEN | {"repeats": "known", "files": sampled(compressed_bytes=1 << 18)}),

@@ -354,17 +354,17 @@ def truncate_files(place: Place, below: str, names: list[str], size: int) -> Non
 FILES, BLOCKS, BLOCK_BYTES = 4, 32, 8 << 10
 #: Names of a directory among which files are chosen.
 _NAMES = 1024
-#: Bytes of a page (unit of deduplication), of a piece that similar blocks share, and of a sector (smallest write).
-_PAGE, _PIECE, _SECTOR = 4096, 64, 512
+#: Bytes of a page (unit of deduplication) and of a sector (smallest write).
+_PAGE, _SECTOR = 4096, 512
 _ZEROS = bytes(_SECTOR)
 
 
 class Sample(Part, frozen=True, kw_only=True):
     """Blocks of some files, in bytes.
 
-    zero_bytes: sectors of 512 bytes that hold only zeros; the rest is what the others are of. compressed_bytes: after
-    zlib, all blocks of a file together; repeated_bytes: pages of 4 KiB that were seen before; similar_bytes: pieces of
-    64 bytes that were.
+    zero_bytes: sectors that hold only zeros; the next two are of the other sectors. compressed_bytes: after zlib, all
+    blocks of a file together, so that blocks that are nearly alike show, too. repeated_bytes: pages that were seen
+    before.
     """
 
     files: Count = 0
@@ -373,7 +373,6 @@ class Sample(Part, frozen=True, kw_only=True):
     zero_bytes: Count = 0
     compressed_bytes: Count = 0
     repeated_bytes: Count = 0
-    similar_bytes: Count = 0
 
     def __add__(self, other: Sample) -> Sample:
         return Sample(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
@@ -424,8 +423,8 @@ def block_offsets(size: int, transfer: int, from_begin: bool, count: int) -> lis
 
 def sample_of(contents: Sequence[Sequence[bytes]]) -> Sample:
     """The sample of the blocks of some files. Pure."""
-    compressed = zeros = repeated = similar = 0
-    pages, pieces = set[bytes](), set[bytes]()
+    compressed = zeros = repeated = 0
+    known = set[bytes]()
     for blocks in contents:
         packer = zlib.compressobj(1)
         for block in blocks:
@@ -434,13 +433,10 @@ def sample_of(contents: Sequence[Sequence[bytes]]) -> Sample:
             written = b"".join(kept)
             zeros += len(block) - len(written)
             compressed += len(packer.compress(written))
-            for size, known in ((_PAGE, pages), (_PIECE, pieces)):
-                every = [written[at : at + size] for at in range(0, len(written) - size + 1, size)]
-                before = len(known)
-                known.update(every)
-                again = (len(every) - (len(known) - before)) * size
-                repeated += again if size == _PAGE else 0
-                similar += again if size == _PIECE else 0
+            pages = [written[at : at + _PAGE] for at in range(0, len(written) - _PAGE + 1, _PAGE)]
+            before = len(known)
+            known.update(pages)
+            repeated += (len(pages) - (len(known) - before)) * _PAGE
         compressed += len(packer.flush())
     return Sample(
         files=len(contents),
@@ -449,7 +445,6 @@ def sample_of(contents: Sequence[Sequence[bytes]]) -> Sample:
         zero_bytes=zeros,
         compressed_bytes=compressed,
         repeated_bytes=repeated,
-        similar_bytes=similar,
     )
 
 

@@ -108,8 +108,8 @@ def durable(s: Observation) -> Finding:
 # Content
 
 
-#: Data that compresses by this or more, or repeats more pages or pieces, is not random. Random data has 1.00 and none.
-_RATIO, _REPEATED, _SIMILAR = 1.15, 0.01, 0.05
+#: Data that compresses by this or more, or repeats more pages, is not random. Random data has 1.00 and none.
+_RATIO, _REPEATED = 1.15, 0.01
 #: By how much the slowest worker of a sequential phase may be behind the mean.
 _WORKERS = 4
 #: A phase that may have left more than this share of the files unwritten does not show that its data is random. From
@@ -138,18 +138,13 @@ def incompressible(s: Observation) -> Finding:
     figures = _figures(sample)
     repeats = s.parsed.evidence.repeats if writes and not tools_data else ""
     if repeats:  # pages that the tool writes again say nothing against the others
-        left = sample.bytes - sample.repeated_bytes
-        sample = structs.replace(sample, bytes=left, repeated_bytes=0, similar_bytes=0)
-    similar = sample.similar_bytes > (_SIMILAR + old) * sample.bytes
-    if _compresses(sample, old) or (similar and not tools_data):
+        sample = structs.replace(sample, bytes=sample.bytes - sample.repeated_bytes, repeated_bytes=0)
+    if _compresses(sample, old):
         if tools_data:
             return unchecked(f"{figures} (data: tool_default); it matters where the storage compresses or deduplicates")
         return failed(f"data compresses or deduplicates: {figures}")
-    similar = sample.similar_bytes > _SIMILAR * sample.bytes
-    if old and (untouched > _STALE or _compresses(sample) or similar):
+    if old and (untouched > _STALE or _compresses(sample)):
         return unchecked(f"{figures}, but up to {100 * old:.0f} % of them may have been there before the phase")
-    if similar:
-        return unchecked(f"{figures} (data: tool_default); it matters where the storage finds similar blocks")
     return unchecked(f"{figures}: {repeats}; it matters where the storage deduplicates") if repeats else passed(figures)
 
 
@@ -178,8 +173,6 @@ def _figures(sample: Sample) -> str:
         parts.append(f"{100 * sample.zero_bytes / sample.bytes:.0f} % zeros")
     if sample.repeated_bytes > _REPEATED * sample.bytes:
         parts.append(f"{100 * sample.repeated_bytes / sample.bytes:.0f} % of pages are duplicates")
-    elif sample.similar_bytes > _SIMILAR * sample.bytes:
-        parts.append(f"{100 * sample.similar_bytes / sample.bytes:.0f} % of pieces of 64 bytes occur again")
     else:
         parts.append("no duplicates")
     return f"in {blocks} ({human_size(sample.bytes)}): {', '.join(parts)}"
