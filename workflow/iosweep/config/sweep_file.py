@@ -65,15 +65,12 @@ def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem
     quotes_it = isinstance(detail.get("ctx", {}).get("error"), sections.UnknownName)
     if quotes_it or kind == "too_long":  # the values would fill the screen
         return document.problem(path, message)
-    return document.problem(path, f"{shown(value)} {_is(message)}")
+    verb = "" if message.startswith(("is ", "must ", "starts ")) else "is "
+    return document.problem(path, f"{shown(value)} {verb}{message}")
 
 
 #: Key -> an example of its list. Other lists hold numbers.
 _LISTS = {"phases": "[seq_write, seq_read]", "exclude": "[{queue_depth: 8}]", "sweeps": "[{suite: four-corners}]"}
-
-
-def _is(message: str) -> str:
-    return message if message.startswith(("is ", "must ", "starts ")) else f"is {message}"
 
 
 def shown(value: object) -> str:
@@ -150,24 +147,30 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
         else:
             sweeps.append(_sweep(entry, document, ("sweeps", index)))
     problems += [problem for sweep in sweeps for problem in _check(sweep)]
-    problems += _same_names(sweeps)
-    problems += _too_many(sweeps)
-    unknown = [(one, why) for one in accept if (why := criteria.unknown_reference(one))]
-    problems += [document.problem((criteria.SECTION, one.name), why) for one, why in unknown]
+    problems += _check_together(sweeps)
+    references = [(criterion, criteria.unknown_reference(criterion)) for criterion in accept]
+    problems += [document.problem((criteria.SECTION, criterion.name), why) for criterion, why in references if why]
     if problems or not model:
         raise ConfigError(sorted(problems, key=lambda p: (p.file != document.file, p.file, p.line)))
-    documents += [_command_line(given)] if given else []
+    if given:  # plan and report keep the values of the command line as a document of their own
+        text = "".join(f"{dotted(GIVEN[name])}: {json.dumps(value)}\n" for name, value in sorted(given.items()))
+        documents.append(Document(COMMAND_LINE, text, dict(given), {}))
     return Config(model, tuple(sweeps), tuple(documents), tuple(accept))
 
 
-def _same_names(sweeps: Sequence[Sweep]) -> list[Problem]:
-    """Problems of sweeps with the same name."""
-    problems, names = [], dict[str, Sweep]()
+def _check_together(sweeps: Sequence[Sweep]) -> list[Problem]:
+    """Sweeps with the same name, and the sweep with which there are too many combinations, before they are made."""
+    problems, names, total = [], dict[str, Sweep](), 0
     for sweep in sweeps:
         if first := names.get(sweep.name):
             where = f"{first.document.file}, line {first.document.line(first.path)}"
             problems.append(sweep.problem(f"`{sweep.name}` names two sweeps (the other: {where})", "name"))
         names[sweep.name] = sweep
+        before, total = total, total + math.prod(map(len, sweep.axes.values()))
+        if before <= MOST_COMBINATIONS < total:
+            most = f"a campaign may have {MOST_COMBINATIONS:,}, excluded ones included; shorten an axis"
+            too_many = f"{human_count(total, 'combination')} with the sweeps before it; {most}"
+            problems.append(sweep.problem(too_many, "axes"))
     return problems
 
 
@@ -179,12 +182,6 @@ def _with(document: Document, given: Mapping[str, str]) -> Document:
         known = data.get(str(key))
         data[str(key)] = {**(known if isinstance(known, dict) else {}), str(below[0]): value} if below else value
     return replace(document, data=data, given=frozenset(GIVEN[name] for name in given))
-
-
-def _command_line(given: Mapping[str, str]) -> Document:
-    """The values of the command line as a document of the configuration: plan and report keep it."""
-    text = "".join(f"{dotted(GIVEN[name])}: {json.dumps(value)}\n" for name, value in sorted(given.items()))
-    return Document(COMMAND_LINE, text, dict(given), {})
 
 
 def _member(entry: models.SuiteEntry, model: Any, document: Document, index: int) -> Sweep:
@@ -313,17 +310,6 @@ def _check(sweep: Sweep) -> list[Problem]:
                 message = f"{_written(tool, name, strange[0])} is not a value of the axis (it has {known})"
                 problems.append(sweep.problem(message, *where, name))
     return problems
-
-
-def _too_many(sweeps: Sequence[Sweep]) -> list[Problem]:
-    """The sweep with which there are too many combinations, before they are made."""
-    total = 0
-    for sweep in sweeps:
-        total += math.prod(map(len, sweep.axes.values()))
-        if total > MOST_COMBINATIONS:
-            most = f"a campaign may have {MOST_COMBINATIONS:,}, excluded ones included; shorten an axis"
-            return [sweep.problem(f"{human_count(total, 'combination')} with the sweeps before it; {most}", "axes")]
-    return []
 
 
 def _no_axis(sweep: Sweep, name: str) -> str:

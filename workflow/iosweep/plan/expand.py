@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -37,7 +37,24 @@ def make_plan(config: Config) -> Plan:
                 )
             points[point.id] = point
             members.append(point.id)
-        sweeps.append(_sweep_facts(sweep, members))
+        timed = _timed(sweep)
+        sweeps.append(
+            SweepFacts(
+                name=sweep.name,
+                tool=sweep.tool,
+                phases=sweep.phases,
+                axes={name: tuple(v for v in values if v is not None) for name, values in sweep.axes.items()},
+                points=tuple(members),
+                description=sweep.description,
+                suite=sweep.suite,
+                scaled=sweep.scaled,
+                source=sweep.source,
+                repetitions=sweep.repetitions,
+                ramp=sweep.ramp,
+                phase_time_s=sweep.phase_time_s if timed else None,
+                one_pass=timed and sweep.phase_time_s is None,
+            )
+        )
         if wrong := _directory(sweep.tool, config.settings.target.directory):
             problems.append(config.documents[0].problem(("target", "directory"), wrong))
         if not members and not problems:
@@ -76,7 +93,7 @@ def combinations(sweep: Sweep) -> Iterable[dict[str, Value]]:
     excluded = [{name: frozenset(values) for name, values in partial.items()} for partial in sweep.exclude]
     for values in itertools.product(*sweep.axes.values()):
         combination = dict(zip(sweep.axes, values, strict=True))
-        if not any(_matches(combination, partial) for partial in excluded):
+        if not any(all(combination.get(n) in values for n, values in partial.items()) for partial in excluded):
             yield combination
 
 
@@ -91,10 +108,6 @@ def _place(sweep: Sweep, wrong: str) -> tuple[str, ...]:
         if word in sweep.phases:
             return ("phases",)
     return ()
-
-
-def _matches(combination: Mapping[str, Value], partial: Mapping[str, Collection[Value]]) -> bool:
-    return all(name in combination and combination[name] in values for name, values in partial.items())
 
 
 def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
@@ -174,25 +187,6 @@ def _more(a: RepetitionRule, b: RepetitionRule) -> RepetitionRule:
 def _timed(sweep: Sweep) -> bool:
     """Whether time may bound its phases, and not a count of files."""
     return any(tools()[sweep.tool].phases[name].kind == "data" for name in sweep.phases)
-
-
-def _sweep_facts(sweep: Sweep, members: list[str]) -> SweepFacts:
-    timed = _timed(sweep)
-    return SweepFacts(
-        name=sweep.name,
-        tool=sweep.tool,
-        phases=sweep.phases,
-        axes={name: tuple(v for v in values if v is not None) for name, values in sweep.axes.items()},
-        points=tuple(members),
-        description=sweep.description,
-        suite=sweep.suite,
-        scaled=sweep.scaled,
-        source=sweep.source,
-        repetitions=sweep.repetitions,
-        ramp=sweep.ramp,
-        phase_time_s=sweep.phase_time_s if timed else None,
-        one_pass=timed and sweep.phase_time_s is None,
-    )
 
 
 def _allocations(points: Sequence[Point], config: Config) -> tuple[Allocation, ...]:

@@ -85,19 +85,15 @@ def step_cost(point: Point, step: Step, node_bandwidth: float | None) -> Cost:
     rate = min(node_bandwidth or NODE_BANDWIDTH, _in_flight_bytes(step) / LEAST_LATENCY_S)
     moved = rate * point.nodes * step.time_s if step.time_s is not None else float(point.volume_bytes)
     time_s = moved / rate / point.nodes if step.time_s is None else step.time_s
-    writes = _written_share(step)
+    writes = 1 - step.number("read_percent") / 100 if step.phase.reads else 1.0
+    if not step.phase.writes:
+        writes = 0.0
     return Cost(START_UP_S + time_s, math.ceil(moved * writes), math.ceil(moved * (1 - writes)))
 
 
 def _in_flight_bytes(step: Step) -> int:
     """Bytes of all I/Os that one node has in flight: the buffers of its workers."""
     return step.number("threads_per_node") * step.number("queue_depth") * step.number("transfer_size")
-
-
-def _written_share(step: Step) -> float:
-    """The share of a step's bytes that is written."""
-    mixed = step.phase.reads and step.phase.writes
-    return 1 - step.number("read_percent") / 100 if mixed else float(step.phase.writes)
 
 
 def data_sets(points: Iterable[Point]) -> dict[str, FileSet]:

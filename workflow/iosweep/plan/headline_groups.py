@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import structs
 
 from iosweep.config import criteria
-from iosweep.config.criteria import Criterion, Selector, Subject, Where, lacks, matches
+from iosweep.config.criteria import Selector, Subject, Where, lacks, matches
 from iosweep.config.sweeps import Config
 from iosweep.errors import Problem
 from iosweep.node import fs_types
@@ -89,14 +89,11 @@ def headline_groups(points: Sequence[Point]) -> dict[HeadlineGroup, list[Point]]
                 found.setdefault(group._replace(latency=True), []).append(point)
     for group, members in found.items():
         if group.latency:
-            least = min(map(_load, members))
-            found[group] = [point for point in members if _load(point) == least]
+            loads = {point.id: load(point.options.get("queue_depth"), point.nodes) for point in members}
+            least = min(loads.values())
+            found[group] = [point for point in members if loads[point.id] == least]
     several = [(group, members) for group, members in found.items() if len(members) > 1]
     return dict(sorted(several, key=lambda item: sum(p.repetitions.confirm > 0 for p in item[1])))
-
-
-def _load(point: Point) -> tuple[int, int]:
-    return load(point.options.get("queue_depth"), point.nodes)
 
 
 def load(queue_depth: Value | None, nodes: int) -> tuple[int, int]:
@@ -121,26 +118,22 @@ def criteria_lines(plan: Plan, fstype: str = "") -> list[str]:
     """Lines on the criteria of a plan; none without criteria. fstype: of the target, "" where it is not known."""
     if not plan.accept:
         return []
-    found = [f"accept: {human_count(len(plan.accept), 'criterion', 'criteria')}"]
-    for one in plan.accept:
-        found.append(f"  {one.text}")
-        if one.threshold.of and not _compares(one, plan):
-            found.append(f"    will be undecided: nothing planned is measured as {one.threshold.of} was")
+    lines = [f"accept: {human_count(len(plan.accept), 'criterion', 'criteria')}"]
+    suites, planned = suites_of(plan.sweeps), list(subjects(plan.points))
+    for criterion in plan.accept:
+        lines.append(f"  {criterion.text}")
+        if reference := criterion.threshold.of:
+            figures = criteria.published_named(reference, criterion.selector)
+            if not any(criteria.compares(figure, subject, suites) for subject in planned for figure in figures):
+                lines.append(f"    will be undecided: nothing planned is measured as {reference} was")
     if fs_types.of(fstype).memory and plan.target.type != fstype:  # each repetition will be suspect (checks/caches.py)
-        found.append(f"  all criteria will be undecided: the target is memory ({fstype})")
-    return found
+        lines.append(f"  all criteria will be undecided: the target is memory ({fstype})")
+    return lines
 
 
 def suites_of(sweeps: Iterable[SweepFacts]) -> dict[str, str]:
     """Sweep -> its suite. Scaled sweeps are left out: they compare with no published figure."""
     return {sweep.name: sweep.suite for sweep in sweeps if sweep.suite and not sweep.scaled}
-
-
-def _compares(criterion: Criterion, plan: Plan) -> bool:
-    """Whether a planned point is measured as a published figure was that a criterion names."""
-    figures = criteria.published_named(criterion.threshold.of or "", criterion.selector)
-    suites = suites_of(plan.sweeps)
-    return any(criteria.compares(figure, one, suites) for one in subjects(plan.points) for figure in figures)
 
 
 def subjects(points: Iterable[Point]) -> Iterator[Subject]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iosweep.hostlist import folded
-from iosweep.node.cpus import CpuSet, listed
+from iosweep.node.cpus import listed
 from iosweep.node.pinning import Binding
 from iosweep.plan.model import Point
 from iosweep.tools import tools
@@ -73,7 +73,11 @@ class Launcher:
         if binding and len(binding.ranks) != per_node:  # a list that is too short leaves the others unbound, silently
             raise ValueError(f"{per_node} ranks on a node, and CPUs for {len(binding.ranks)}")
         if self.manager is HYDRA:
-            bound = ["-bind-to", "user:" + ",".join(map(_hydra, binding.ranks))] if binding else []
+            bound = (
+                ["-bind-to", "user:" + ",".join("+".join(map(str, sorted(cpus))) for cpus in binding.ranks)]
+                if binding
+                else []
+            )
             if not self.allocated:
                 return [mpiexec, *_LOCAL, *bound, "-n", str(tasks), *command]
             over = ("-hosts", ",".join(hosts), "-ppn", str(per_node))
@@ -117,11 +121,6 @@ _BUFFERED = ("stdbuf", "-o4096")
 #: Binds a rank, and becomes the command: rank k of a node gets the CPU list k of $0. Not by srun's --cpu-bind: without
 #: TaskPlugin=task/affinity, as many sites have it, that does nothing and says so to nobody.
 _BIND = 'k=$%s; for cpus in $0; do [ $k = 0 ] && exec taskset -c $cpus "$@"; k=$((k-1)); done; exit 1'
-
-
-def _hydra(cpus: CpuSet) -> str:
-    """The CPUs of one rank in hydra's list."""
-    return "+".join(map(str, sorted(cpus)))
 
 
 #: On this machine: `direct` starts tools as they are, `mpiexec` those with MPI by MPICH's hydra.

@@ -162,21 +162,16 @@ class Agent:
                     )
             except OSError as error:
                 raise TargetError(error.errno, f"the agent cannot be started: {error.strerror}") from None
-            self._await_start(self._socket)
+            self._socket.settimeout(self._to_start_s)
+            try:
+                with contextlib.suppress(ConnectionError):  # it has ended: the exchange that follows sees it
+                    self._socket.recv(1)  # the first beat
+            except TimeoutError:
+                self._stop()
+                slow = f"{sys.executable} or {Path(__file__).parents[1]} is read too slowly, or all CPUs are busy"
+                wrong = f"the agent did not start within {self._to_start_s:g} s: {slow}"
+                raise TargetError(errno.ETIMEDOUT, wrong) from None
         return self._socket
-
-    def _await_start(self, connection: socket.socket) -> None:
-        """Wait for the first beat of the child. Its end is seen by the exchange that follows."""
-        connection.settimeout(self._to_start_s)
-        try:
-            connection.recv(1)
-        except TimeoutError:
-            self._stop()
-            slow = f"{sys.executable} or {Path(__file__).parents[1]} is read too slowly, or all CPUs are busy"
-            wrong = f"the agent did not start within {self._to_start_s:g} s: {slow}"
-            raise TargetError(errno.ETIMEDOUT, wrong) from None
-        except ConnectionError:
-            pass
 
     def _stop(self, gently: bool = False) -> int | None:
         """End the child and what is below it; returns its exit code, if it ended. `gently`: let it tidy up."""
