@@ -67,7 +67,6 @@ def test_a_line_breaks_where_a_result_has_no_figure() -> None:
     facts = structs.replace(sweep_facts(1, *(f"p{count}" for count in verdicts)), axes={"nodes": tuple(verdicts)})
     (figure,) = figures.scaling_figures(loaded(rows, sweeps=[structs.asdict(facts)]), summarize(rows))
     assert {(mark.x, mark.y is None) for mark in figure.marks} == {(1, False), (2, True), (4, False), (8, False)}
-    assert any(mark.cut for mark in figure.marks)
 
 
 def test_what_has_no_place_on_an_axis_is_shown_and_counted() -> None:

@@ -35,7 +35,7 @@ def points(
 def said(rows: Sequence[ResultRow]) -> list[str]:
     names = dict.fromkeys(one.point for one in rows)
     told = sentences.describe_sweeps(summarize(rows), [sweep_facts(1, *names)])
-    return [sentence.text for one in told for sentence in one.sentences]
+    return [sentence.text for one in told.values() for sentence in one]
 
 
 def cases() -> dict[str, list[ResultRow]]:
@@ -84,7 +84,7 @@ def test_a_reason_that_all_repetitions_share_is_named_once() -> None:
     results, facts = summarize(rows), sweep_facts(1, *dict.fromkeys(one.point for one in rows))
     shared = caveats.find_shared(results)
     assert len(shared) == 2
-    ((told,),) = [one.sentences for one in sentences.describe_sweeps(results, [facts], shared=shared)]
+    ((told,),) = sentences.describe_sweeps(results, [facts], shared=shared).values()
     assert told.opening.endswith(" (suspect: also too short)")
 
 

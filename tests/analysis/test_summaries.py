@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from campaign import document, make
-from iosweep.analysis import caveats, formats, headline, slices
+from iosweep.analysis import caveats, formats, headline
 from iosweep.analysis.summary import (
     OUTCOMES,
     VERDICTS,
@@ -266,26 +266,3 @@ def _repetitions_of(draw: random.Random, point: Point) -> tuple[dict[int, Record
                 slurm_job=job, transfer_size_bytes=point.options["transfer_size"])
         )  # fmt: skip
     return results, rows
-
-
-class TestKnees:
-    """Of a ramp over threads per node."""
-
-    def of(self, found: list[ResultRow]) -> slices.Knee:
-        knee = slices.find_knee("threads_per_node", summarize(found))
-        assert knee
-        return knee
-
-    def test_the_knee_is_where_95_percent_of_the_peak_are_reached(self) -> None:
-        flat = {1: [20.0, 20.1], 2: [19.8, 20.1], 4: [20.1, 20.0]}  # the last step is the highest, by chance
-        knee = self.of(rows(flat))
-        assert (knee.value, knee.top) == (1, 0)
-
-    def test_noise_that_hides_a_gain_ends_the_climb_and_points_without_a_figure_do_not(self) -> None:
-        bare = [structs.replace(one, figures={}) for one in rows({8: [1.0]}, verdict="missing")]
-        knee = self.of([*rows(), *bare])
-        assert (knee.value, knee.top) == (2, None)
-        # each step gains a quarter, less than the noise explains, so the climb has ended at the first one
-        noisy = {1: [86.0, 116.0, 100.0], 2: [107.0, 145.0, 125.0], 4: [134.0, 181.0, 156.0]}
-        knee = self.of([*rows(noisy), *bare])
-        assert (knee.top, knee.value) == (0, 4)

@@ -1,4 +1,4 @@
-"""Ramps: how far an axis is climbed, and where it bends."""
+"""Ramps: how far an axis is climbed."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from judge.test_remaining import HERE, depth, left, measured, result
 
 from campaign import document, make
-from iosweep.judge.best import Reached, climbs, knee, reached
+from iosweep.judge.best import Reached, climbs, reached
 from iosweep.judge.remaining import find, wanted
 from iosweep.plan.model import Plan
 from iosweep.store.record import Missing, Needs, RecordHead
@@ -98,10 +98,3 @@ def test_a_step_that_cannot_be_measured_is_passed_over(plan: Plan) -> None:
     missing = {depth(plan, 1): Missing(Needs(tool="fio"), "fio is not installed")}
     here = replace(HERE, tools={"fio": None})
     assert left(plan, {}, missing, here) == {"1-node": {depth(plan, 2): [1, 2]}}
-
-
-def test_the_knee_is_the_first_step_that_reaches_the_peak() -> None:
-    assert knee([[1.0, 1.0], [2.0, 2.0], [4.0, 4.0], [4.0, 4.0]]) == 2
-    for second, step in ((3.7, 2), (3.85, 1)):  # 92 and 96 % of the peak
-        assert knee([[1.0], [second], [4.0]]) == step
-    assert knee([[1.0]]) is None

@@ -9,7 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import results_factory as factory
 from iosweep.analysis.summary import summarize
-from iosweep.report import answer, tables
+from iosweep.report import answer, quality
 from iosweep.report.answer import Card
 from iosweep.tables import columns
 from iosweep.tables.reader import CheckRow, ResultRow, load
@@ -107,11 +107,11 @@ class TestChecks:
         checks = [check(check="a", outcome=outcome, evidence="e") for outcome in ("pass", "not checked", "fail")]
         checks += [check(check="duration", outcome="fail", evidence=f"0.{n} s of 1 s", repetition=n) for n in (1, 2)]
         checks.append(check(check="a", outcome="not applicable"))
-        found = {one.name: one for one in tables.summarize_checks(checks)}
+        found = {one.name: one for one in quality.summarize_checks(checks)}
         assert [*found] == ["duration", "a"]
         assert [count for _, count in found["duration"].failed] == [2]
         assert found["a"].not_checked == (("e", 1),)
-        assert tables.count_not_checked(checks) == (1, 5)
+        assert quality.count_not_checked(checks) == (1, 5)
 
     def test_whether_repetitions_agree_is_one_finding_although_it_is_in_the_row_of_each(self) -> None:
         of_all: list[CheckRow] = [
@@ -119,9 +119,9 @@ class TestChecks:
             for point, outcome, why in (("p", "fail", "not repeatable"), ("q", "not checked", "too few"))
             for n in range(1, 11)
         ]
-        (found,) = tables.summarize_checks(of_all)
+        (found,) = quality.summarize_checks(of_all)
         assert found.counts == {"fail": 1, "not checked": 1}
-        assert tables.count_not_checked(of_all) == (1, 2)
+        assert quality.count_not_checked(of_all) == (1, 2)
 
 
 def shown(results: Path, width: int) -> str:

@@ -1,4 +1,4 @@
-"""What is behind a row of the table of results: figures over time, rates of nodes and workers, latencies."""
+"""What is behind a row of the table of results: figures over time, latencies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import results_factory as factory
 from iosweep.analysis.summary import PointSummary, summarize
-from iosweep.details import NodeRate, Series
+from iosweep.details import Series
 from iosweep.report import results_table
 from iosweep.tables.reader import load, load_latencies
 from results_factory import row, sweep
@@ -27,7 +27,7 @@ def line(values: tuple[float, ...], quantity: str = "bandwidth_bytes_per_s", hos
 
 
 def drawn(*series: Series) -> dict[str, results_table.Drawing]:
-    [found] = results_table.draw_over_time([RESULT], CHOSEN, {PHASE: series}, {})
+    [found] = results_table.draw_over_time([RESULT], CHOSEN, {PHASE: series})
     return {drawing.title: drawing for drawing in found.drawings} if found else {}
 
 
@@ -52,17 +52,6 @@ def test_lines_are_short_and_rounded_and_have_gaps_where_nothing_was_read() -> N
     [short] = drawn(line(values[:3], "measuring_cpus_busy_share")).values()
     assert short.lines[0].values == (None, 12.3, 50.0)
     assert drawn(line((0.0, 0.0), "client_read_bytes_per_s"), line((math.nan, math.nan), "dirty_bytes")) == {}
-
-
-def test_rates_of_nodes_and_workers_have_the_slowest_first_and_a_bound() -> None:
-    nodes = [NodeRate(f"n{n}", bandwidth_bytes_per_s=n * MIB) for n in (3.0, 1.0, 2.0)]
-    workers = [NodeRate("n3.0", n, ops_per_s=100.0 - n) for n in range(20)]
-    [found] = results_table.draw_over_time([RESULT], CHOSEN, {}, {PHASE: [*nodes, *workers]})
-    assert [rate[:2] for rate in found.rates[:3]] == [(f"n{n}.0", f"{n}.00 MiB/s") for n in (1, 2, 3)]
-    assert found.rates[3] == ("n3.0, worker 19", "", "81.0 IOPS")
-    assert (len(found.rates), found.rates_left) == (16, 7)
-    [alone] = results_table.draw_over_time([RESULT], CHOSEN, {}, {PHASE: nodes[:1]})
-    assert alone.rates == ()
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 import results_factory as factory
 from iosweep.analysis import acceptance
 from iosweep.analysis.summary import summarize
-from iosweep.report import results_table, tables
-from iosweep.report.tables import Table
+from iosweep.report import results_table
+from iosweep.report.results_table import Table
 from iosweep.tables import reader
 from iosweep.tools import tools
 from results_factory import G, K, M
@@ -22,7 +22,7 @@ OPERATIONS = [
 
 
 def metadata_of(*sweeps: factory.Sweep, **options: Any) -> list[Table]:
-    return tables.make_metadata_tables(*factory.measured(*sweeps, **options))
+    return results_table.make_metadata_tables(*factory.measured(*sweeps, **options))
 
 
 class TestMetadata:

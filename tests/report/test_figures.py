@@ -7,15 +7,13 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from msgspec import structs
 
 import results_factory as factory
 from iosweep.analysis import formats
-from iosweep.analysis.summary import summarize
 from iosweep.report import drawing, figures, results_table
 from iosweep.report.figures import Figure
 from iosweep.tools import tools
-from results_factory import K, M, loaded, row, sweep, sweep_facts
+from results_factory import K, M, sweep
 
 THREADS = {"threads_per_node": [1, 2, 4]}
 
@@ -86,29 +84,22 @@ class TestWhichFiguresThereAre:
 
 
 class TestWhatAFigureShows:
-    def test_a_figure_against_nodes_tells_on_which_and_marks_those_that_the_largest_count_did_not_have(self) -> None:
+    def test_a_figure_of_scaling_tells_on_which_nodes_and_marks_those_without_the_nodes_of_the_smallest(self) -> None:
         own, axes = factory.nodes(5), {"nodes": [1, 2, 4]}
-        of = {1: own[4:], 2: own[1:3], 4: own[:4]}
-        figure = one_of(axes, nodes=own, place=lambda count, _: (str(100 + count), of[count]))
+        of = {1: own[:1], 2: own[1:3], 4: own[:4]}
+        place = {"nodes": own, "place": lambda count, _: (str(100 + count), of[count])}
+        (figure,) = figures.scaling_figures(*factory.measured(sweep("s", ["seq_read"], axes), **place))
         assert [(mark.x, mark.apart, mark.where) for mark in figure.marks] == [
-            (1, True, "on node05"),
-            (2, False, "on node02, node03"),
+            (1, None, "on node01"),
+            (2, True, "on node02, node03"),
             (4, False, "on node[01-04]"),
         ]
         layers = drawing.specification(figure)["concat"][0]["layer"]
         assert layers[2]["encoding"]["shape"]["condition"] == {"test": "datum.apart", "value": "diamond"}
 
-        figure = one_of(axes, nodes=own, place=factory.in_turn(own[:4]))
-        assert not any(mark.apart for mark in figure.marks)
-        assert figure.marks[0].where == "on node01, node02, node03"
-        figure = one_of(nodes=own, place=factory.in_turn(own))
-        assert figure.marks[0].where is None
-
     @pytest.mark.parametrize("repetitions", [2, 3, 5])
     @pytest.mark.parametrize("factor", [1.2, 1.319, 100.0])
-    def test_a_point_that_scatters_does_not_press_the_others_flat_and_a_bar_that_is_cut_says_so(
-        self, repetitions: int, factor: float
-    ) -> None:
+    def test_a_point_that_scatters_does_not_press_the_others_flat(self, repetitions: int, factor: float) -> None:
         def speed(row: Mapping[str, Any]) -> float:
             return float(factor ** (row["repetition"] % 3 - 1) if row["threads_per_node"] == 8 else 1.0)
 
@@ -116,11 +107,8 @@ class TestWhatAFigureShows:
         highest = max(value for mark in figure.marks for value in mark.each or ())
         top = figure.panels[0].ticks[-1]
         assert top <= figures.linear_ticks(figures._ROOM * highest)[-1]
-        assert all(mark.high is not None and mark.high <= top for mark in figure.marks)
-        cut = [mark.x for mark in figure.marks if mark.cut]
-        assert cut == ([8] if (repetitions, factor) == (3, 1.319) else [])
-        assert (figures.CUT in figure.notes) == bool(cut)
-        assert len(drawing.specification(figure)["concat"][0]["layer"]) == (6 if cut else 5)
+        longer = [mark.x for mark in figure.marks if mark.high is not None and mark.high > top]
+        assert longer == ([8] if (repetitions, factor) == (3, 1.319) else [])
 
     @pytest.mark.parametrize(("repetitions", "note"), [(1, "none"), (2, "range"), (3, "ci95")])
     def test_error_bars_are_what_the_note_says(self, repetitions: int, note: str) -> None:
@@ -156,25 +144,6 @@ class TestWhatAFigureShows:
         ]  # fmt: skip
         reasons = [re.findall(r"\((.*?)\)", note) for note in figure.notes[1:]]
         assert reasons == [["short"], ["errors: 3"], ["time limit"]]
-
-
-class TestKnees:
-    def of(self, rates: dict[int, float], noise: Sequence[float] = (0.99, 1.0, 1.01), ramp: bool = False) -> Figure:
-        rows = [
-            row(point=f"p{depth}", queue_depth=depth, nodes=1, repetition=i, ops_per_s=rate * factor)
-            for depth, rate in rates.items()
-            for i, factor in enumerate(noise, 1)
-        ]
-        facts = sweep_facts(1, *(f"p{depth}" for depth in rates))
-        facts = structs.replace(facts, axes={"queue_depth": (*rates,)}, ramp="queue_depth" if ramp else None)
-        return figures.rate_figures(loaded(rows, sweeps=[structs.asdict(facts)]), summarize(rows))[0]
-
-    def test_the_knee_of_an_axis_that_flattens_is_marked(self) -> None:
-        figure = self.of({1: 10e3, 2: 20e3, 4: 39.5e3, 8: 40e3, 16: 40e3})
-        (bent,) = (mark for mark in figure.marks if mark.knee)
-        assert (bent.x, bent.label) == (4, "95 % at 4")
-        assert figures._KNEES in figure.notes
-        assert "95 % at 4" in str(drawing.with_values(figure))
 
 
 class TestFiles:

@@ -11,8 +11,8 @@ import results_factory as factory
 from iosweep.analysis import caveats
 from iosweep.analysis.summary import PointSummary
 from iosweep.programs.programs import build_key
-from iosweep.report import answer, figures, results_table, system, tables
-from iosweep.report.system import Cpus, NodeCheck, Nodes, Picture
+from iosweep.report import answer, figures, quality, results_table, system
+from iosweep.report.system import NodeCheck, NodeCpus, Nodes
 from iosweep.tables.reader import Campaign
 from report_nodes import node
 from results_factory import G, sweep
@@ -169,37 +169,28 @@ def weka_56(**more: Any) -> dict[str, Any]:
     return node(WEKA_56.topology, **kept | {"used_cpus": "0-11"} | more)
 
 
-class TestPictureOfCpus:
-    def of(self, *rows: Mapping[str, Any]) -> Cpus:
-        found = system.describe_cpus(factory.loaded(nodes=nodes(*rows)))
+class TestCpus:
+    def of(self, row: Mapping[str, Any]) -> NodeCpus:
+        found = system.describe_cpus(factory.loaded(nodes=nodes(row)))
         assert found
-        return found
+        (group,) = found.nodes
+        return group
 
-    def picture(self, row: Mapping[str, Any]) -> Picture:
-        (found,) = self.of(row).pictures
-        return found
-
-    def states(self, found: Picture) -> dict[str, str]:
-        return {state: which for state, _, _, which in found.legend}
+    def states(self, found: NodeCpus) -> dict[str, str]:
+        return {state: which for state, _, _, which in found.states}
 
     def test_weka_on_the_last_cores_of_the_second_numa_node(self) -> None:
-        found = self.picture(weka_56(nics=[{"name": "ib0", "state": "up", "numa_node": 1}]))
+        found = self.of(weka_56())
         assert found.about == "56 CPUs: 2 sockets, 4 NUMA nodes, 56 cores"
-        assert [[title for title, _ in numas] for _, numas in found.sockets] == [
-            ["NUMA node 0", "NUMA node 1 (ib0)"], ["NUMA node 2", "NUMA node 3"],
-        ]  # fmt: skip
-        assert [core[0].number for core in found.sockets[0][1][1][1]] == list(range(14, 28))
         assert self.states(found) == {"used": "0-11", "free": "12-23,28-55", "reserved": "24-27"}
-        assert [count for _, _, count, _ in found.legend] == [12, 40, 4]
+        assert [count for _, _, count, _ in found.states] == [12, 40, 4]
         assert WEKA["source"] in found.reserved[0]
         assert not found.wrong
-        last = found.sockets[0][1][1][1][-1][0]
-        assert last.title == "P#27, L#27: reserved"
 
     def test_what_escaped_from_the_allocation_or_ran_on_a_reserved_cpu_is_wrong(self) -> None:
-        found = self.picture(node(TWO, cpus_allowed="1", used_cpus="0-1"))
+        found = self.of(node(TWO, cpus_allowed="1", used_cpus="0-1"))
         assert (self.states(found), found.wrong) == ({"stray": "0", "used": "1"}, True)
-        found = self.picture(weka_56(used_cpus="0-24"))
+        found = self.of(weka_56(used_cpus="0-24"))
         assert (self.states(found)["conflict"], found.wrong) == ("24", True)
 
 
@@ -255,7 +246,7 @@ class TestBuilds:
 
         campaign, results = factory.measured(FIO, IOR, build=build)
         assert caveats.find_several_builds(results) == ["fio"]
-        section = tables.describe_builds(campaign, results)
+        section = quality.describe_builds(campaign, results)
         assert {(row.tool, row.name): row.results for row in section} == {
             ("fio", SPACK): 2, ("fio", PATH): 1, ("IOR", IOR_SPACK): 8
         }  # fmt: skip
@@ -278,7 +269,7 @@ class TestBuilds:
             IOR, build=lambda row: other if row["threads_per_node"] == 8 else factory.SPACK
         )
         assert caveats.find_several_builds(results) == []
-        section = tables.describe_builds(campaign, results)
+        section = quality.describe_builds(campaign, results)
         assert [set(row.documents) for row in section] == [{build_key(factory.SPACK), build_key(other)}]
         # the binary is the same where the system's MPI was updated below it; fio has none
         other = self.changed(factory.PATH, mpi={"version": "4.1.0"})

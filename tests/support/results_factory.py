@@ -239,10 +239,10 @@ def _histograms(rows: Sequence[Row]) -> Iterator[Row]:
             yield key | {"attempt": 1, "lowest_s": FACTOR**first * 1e-9, "factor": FACTOR, "counts": counts}
 
 
-def add_series(directory: Path, series: Sequence[Row], parts: Sequence[Row] = ()) -> None:
-    """Give results that `make` wrote these rows of series.parquet and node_rates.parquet."""
+def add_series(directory: Path, series: Sequence[Row]) -> None:
+    """Give results that `make` wrote these rows of series.parquet; node_rates.parquet is empty."""
     _write(directory / "series.parquet", series, columns.SERIES_COLUMNS)
-    _write(directory / "node_rates.parquet", parts, columns.RATE_COLUMNS)
+    _write(directory / "node_rates.parquet", [], columns.RATE_COLUMNS)
     describe_again(directory)
 
 

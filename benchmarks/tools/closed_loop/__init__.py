@@ -1,4 +1,4 @@
-"""A stand-in for a device whose knee is known: engine.py, with a set latency and width, and noise of a known size.
+"""A stand-in for a device whose peak is known: engine.py, with a set latency and width, and noise of a known size.
 
 Its phase reads a data set of a few bytes, and is judged by the same checks as a timed phase of fio.
 """

@@ -6,7 +6,7 @@
 | formats.py | how figures, names, sizes and lists of nodes are written |
 | caveats.py | limits of a figure: reasons, different nodes and builds, missing repetitions |
 | headline.py | the best point of a phase, its confirmation, and points that may be as good |
-| slices.py | which results share a figure; lines along one axis, scaling, knees |
+| slices.py | which results share a figure; lines along one axis, scaling |
 | sentences.py | the results of a sweep, in sentences |
 | acceptance.py | criteria -> pass, fail or undecided, and why; shares of published figures |
 | comparison.py | how two campaigns differ, and what else changed between them |

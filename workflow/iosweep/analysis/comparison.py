@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
 from iosweep.analysis import caveats, formats
 from iosweep.analysis.summary import PointSummary, distinct, phase_order
 from iosweep.config import yaml_lines
+from iosweep.config.criteria import METRICS
 from iosweep.errors import ConfigError
 from iosweep.judge import agreement, statistics
 from iosweep.judge.statistics import ALPHA, Change, Noise
@@ -157,7 +159,7 @@ def compare(
         else:
             singles.append(_single(pair, column, noises))
     groups = list(_groups(singles, column))
-    judged = _judged([*groups, *singles], column, at_least)
+    judged = list(_judged([*groups, *singles], column, at_least))
     return Comparison(column, at_least, tuple(judged[len(groups) :]), tuple(judged[: len(groups)]), tuple(absent))
 
 
@@ -195,54 +197,41 @@ def _groups(singles: Sequence[Difference], column: str) -> Iterator[Difference]:
     for one in singles:
         if one.change:
             kinds.setdefault(one.kind, []).append(one)
-    for (conditions, phase), own in sorted(kinds.items(), key=lambda item: phase_order(item[0][1])):
-        seen: set[tuple[int, ...]] = set()
-        for where, members in _slices(own):
-            key = tuple(map(id, members))
-            if len(members) > 1 and key not in seen:
-                seen.add(key)
-                pairs = tuple(one.pairs[0] for one in members)
-                rounds = [(p.b.rounds(column or p.a.metric), p.a.rounds(column or p.a.metric)) for p in pairs]
-                if change := statistics.common_change(rounds):
-                    yield Difference(phase, conditions, pairs, change, where)
+    for (conditions, phase), alike in sorted(kinds.items(), key=lambda item: phase_order(item[0][1])):
+        values: dict[tuple[str, Value] | None, list[Difference]] = {None: alike}
+        for parameter in parameters():
+            if len(distinct((one.pairs[0].a for one in alike), parameter)) > 1:
+                for one in alike:
+                    if (value := one.pairs[0].a.parameters[parameter]) is not None:
+                        values.setdefault((parameter, value), []).append(one)
+        groups: dict[tuple[int, ...], tuple[tuple[str, Value] | None, list[Difference]]] = {}
+        for where, members in values.items():
+            groups.setdefault(tuple(map(id, members)), (where, members))
+        for where, members in groups.values():
+            pairs = tuple(one.pairs[0] for one in members)
+            rounds = [(p.b.rounds(column or p.a.metric), p.a.rounds(column or p.a.metric)) for p in pairs]
+            if len(pairs) > 1 and (change := statistics.common_change(rounds)):
+                yield Difference(phase, conditions, pairs, change, dict([where] if where else []))
 
 
-def _slices(singles: Sequence[Difference]) -> Iterator[tuple[dict[str, Value], list[Difference]]]:
-    yield {}, list(singles)
-    for column in parameters():
-        values: dict[Value | None, list[Difference]] = {}
-        for one in singles:
-            values.setdefault(one.pairs[0].a.parameters[column], []).append(one)
-        if len(values) > 1:
-            yield from (({column: value}, members) for value, members in values.items() if value is not None)
-
-
-def _judged(differences: Sequence[Difference], column: str, at_least: float) -> list[Difference]:
+def _judged(differences: Sequence[Difference], column: str, at_least: float) -> Iterator[Difference]:
     """Give the differences their verdicts."""
     adjusted = iter(statistics.holm(one.change.p for one in differences if one.change))
-    return [_verdict(replace(one, p=next(adjusted)), column, at_least) if one.change else one for one in differences]
-
-
-def _verdict(one: Difference, column: str, at_least: float) -> Difference:
-    assert one.change is not None
-    if one.p <= ALPHA and abs(one.change.share) >= at_least:
-        return replace(one, verdict="better" if (one.change.share > 0) != lower_is_better(column) else "worse")
-    low, high = one.change.within()
-    return replace(one, verdict="same") if -at_least < low and high < at_least else one
+    for one in differences:
+        if one.change is None:
+            yield one
+            continue
+        p, share, (low, high) = next(adjusted), one.change.share, one.change.within()
+        verdict: Verdict = "undecided"
+        if p <= ALPHA and abs(share) >= at_least:
+            verdict = "better" if (share > 0) != lower_is_better(column) else "worse"
+        elif -at_least < low and high < at_least:
+            verdict = "same"
+        yield replace(one, p=p, verdict=verdict)
 
 
 def lower_is_better(column: str) -> bool:
     return "latency" in column
-
-
-def most_elsewhere(differences: Iterable[Difference]) -> float | None:
-    """The largest change, as a share, that any of these differences may have (simultaneous 95 % confidence); None
-    without differences, or if any has no interval."""
-    own = list(differences)
-    if not own or any(one.change is None for one in own):
-        return None
-    ends = [end for one in own if one.change for end in one.change.within(ALPHA / len(own))]
-    return max(map(abs, ends))
 
 
 def explained(found: Comparison) -> list[Difference]:
@@ -271,7 +260,7 @@ def explained(found: Comparison) -> list[Difference]:
 
 
 @dataclass(frozen=True)
-class Side:
+class NamedCampaign:
     """A campaign with its results. name: distinguishes it from the other campaigns of a comparison."""
 
     name: str
@@ -279,13 +268,18 @@ class Side:
     campaign: Campaign
     results: tuple[PointSummary, ...]
 
+    @property
+    def began(self) -> datetime:
+        """When its first phase was measured; when its tables were made if that is not known."""
+        return min((row.started for row in self.campaign.rows if row.started), default=self.campaign.about.made)
+
 
 @dataclass(frozen=True)
 class Versus:
     """The other campaign `b` compared with the first campaign `a`."""
 
-    a: Side
-    b: Side
+    a: NamedCampaign
+    b: NamedCampaign
     found: Comparison
     changes: tuple[Changed, ...]
 
@@ -294,7 +288,7 @@ class Versus:
         return self.a.name, self.b.name
 
 
-def versus(a: Side, b: Side, column: str = "", at_least: float = AT_LEAST) -> Versus:
+def versus(a: NamedCampaign, b: NamedCampaign, column: str = "", at_least: float = AT_LEAST) -> Versus:
     """Compare two campaigns (see `compare`)."""
     return Versus(a, b, compare(a.results, b.results, column, at_least), tuple(changes(a.campaign, b.campaign)))
 
@@ -318,25 +312,16 @@ def names(named: Sequence[tuple[str, Campaign]]) -> list[str]:
 
 
 def sentence(found: Comparison) -> str:
-    """`Random reads at 4 KiB: 6.1 % lower (4.0 to 8.2); nothing else differs by more than 2 %.`"""
-    changed = explained(found)
-    parts = [f"{subject(found, one)}{_effect(one)}" for one in changed[:_NAMED]]
+    """`Random reads at 4 KiB: −6.1 % (−8.2 to −4.0); nothing else differs by more than 2 %.`"""
+    changed, parts = explained(found), []
+    for one in changed[:_NAMED]:
+        mean = "" if one.single else f" in the mean of {human_count(len(one.pairs), 'result')}"
+        parts.append(f"{subject(found, one)}: {interval(one)}{mean}")
     if more := changed[_NAMED:]:
         parts.append(f"{human_count(sum(len(one.pairs) for one in more), 'other result')} differ, too")
     parts += filter(None, [_rest(found, changed)])
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
-
-
-def _effect(one: Difference) -> str:
-    """`: 6.1 % lower (4.0 to 8.2)`; for several pairs `... in the mean of 8 results`."""
-    assert one.change is not None
-    more = one.change.share > 0
-    low, high = one.change.within()
-    ends = sorted((low, high) if more else (-high, -low))
-    mean = "" if one.single else f" in the mean of {human_count(len(one.pairs), 'result')}"
-    share = f"{_percent(abs(one.change.share))} % {'higher' if more else 'lower'}"
-    return f": {share} ({_percent(ends[0])} to {_percent(ends[1])}){mean}"
 
 
 def _rest(found: Comparison, changed: Sequence[Difference]) -> str:
@@ -345,9 +330,11 @@ def _rest(found: Comparison, changed: Sequence[Difference]) -> str:
     others = [one for one in found.singles if id(one.pairs[0]) not in covered]
     if not others:
         return "" if changed else "nothing was compared"
-    bound, least = most_elsewhere(others), f"{100 * found.at_least:g} %"
-    if bound is not None and bound <= found.at_least:
-        return f"nothing {'else ' if changed else ''}differs by more than {math.ceil(1000 * bound) / 10:g} %"
+    least = f"{100 * found.at_least:g} %"
+    if all(one.change for one in others):  # the largest change that any may have, with simultaneous 95 % confidence
+        bound = max(abs(end) for one in others if one.change for end in one.change.within(ALPHA / len(others)))
+        if bound <= found.at_least:
+            return f"nothing {'else ' if changed else ''}differs by more than {math.ceil(1000 * bound) / 10:g} %"
     undecided = sum(one.verdict == "undecided" for one in others)
     none = f"no {'other ' if changed else ''}difference of {least} or more"
     of = f"{'the other ' if changed else ''}{human_count(len(others), 'result')}"
@@ -358,39 +345,16 @@ def _rest(found: Comparison, changed: Sequence[Difference]) -> str:
 
 
 def subject(found: Comparison, one: Difference) -> str:
-    """The subject of a difference: `random reads at 4 KiB, 8 threads per node`, `create rate`."""
-    name, values = _name(found, one), parameters_of(found, one)
-    place = ", ".join(formats.named(column, value) for column, value in values.items())
-    return f"{name} at {place}" if place else name
-
-
-def brief(found: Comparison, one: Difference) -> str:
-    """The subject for a row of a table: `random reads, 8 threads, 4 KiB, QD 16`."""
-    if not one.single:
-        return subject(found, one)
-    tool = one.pairs[0].a.tool
-    own = parameters_of(found, one)
-    parts = [formats.brief_value(column, value, tool) or formats.named(column, value) for column, value in own.items()]
-    return ", ".join([_name(found, one), *parts])
-
-
-def _name(found: Comparison, one: Difference) -> str:
+    """The subject of a difference: `random reads at 8 threads per node, 4 KiB`, `create rate`, `p99 of stat`."""
     known = phases().get(one.phase)
     name = known.help if known and known.kind == "data" else f"{one.phase.replace('_', ' ')} rate"
     if found.column:
-        name = f"{_figure(found.column)} of {name.removesuffix(' rate')}"
+        figure = next((name for name, metric in METRICS.items() if metric.column == found.column), found.column)
+        name = f"{figure} of {name.removesuffix(' rate')}"
     if len({other.conditions for other in found.singles if other.phase == one.phase}) > 1:
         name += f" ({formats.describe(one.conditions, one.pairs[0].a.kind, [one.phase])})"
-    return name
-
-
-def _figure(column: str) -> str:
-    """`latency_p99_s` -> `p99 latency`."""
-    words = column.removesuffix("_s").removesuffix("_bytes_per").removesuffix("_per").split("_")
-    if "latency" in words:
-        at = words.index("latency")
-        return " ".join(filter(None, [*words[:at], ".".join(words[at + 1 :]), "latency"]))
-    return {"bandwidth": "throughput", "ops": "IOPS"}.get(words[0], " ".join(words))
+    place = ", ".join(formats.named(column, value) for column, value in parameters_of(found, one).items())
+    return f"{name} at {place}" if place else name
 
 
 def parameters_of(found: Comparison, one: Difference) -> dict[str, Value]:
@@ -403,11 +367,17 @@ def parameters_of(found: Comparison, one: Difference) -> dict[str, Value]:
 
 
 def interval(one: Difference) -> str:
-    """`−6.1 % (−8.2 to −4.0)`, or why there is no interval."""
-    if one.change is None:
-        return one.why
-    low, high = one.change.within()
-    return f"{_signed(one.change.share)} % ({_signed(low)} to {_signed(high)})"
+    """The change, or why there is none."""
+    return write_change(one.change) if one.change else one.why
+
+
+def write_change(change: Change) -> str:
+    """`−6.1 % (−8.2 to −4.0)`"""
+    share, low, high = (
+        percent_change(share, 1 if abs(share) < 0.995 else 0) if abs(share) >= 0.0005 else f"{100 * abs(share):.1f}"
+        for share in (change.share, *change.within())
+    )
+    return f"{share} % ({low} to {high})"
 
 
 def figures(one: Difference, column: str) -> tuple[str, str]:
@@ -462,15 +432,6 @@ def absences(found: Comparison, names: tuple[str, str]) -> Iterator[str]:
             yield f"{human_count(len(own), 'result')} {verb} not compared: {why} in {names[side]}."
         else:
             yield f"{human_count(len(own), 'result')} of {human_count(points, 'point')} {verb} only in {names[side]}."
-
-
-def _percent(share: float) -> str:
-    text = f"{100 * share:.1f}" if abs(share) < 0.995 else f"{100 * share:.0f}"
-    return text.replace("-", "\N{MINUS SIGN}")
-
-
-def _signed(share: float) -> str:
-    return percent_change(share, 1 if abs(share) < 0.995 else 0) if abs(share) >= 0.0005 else _percent(abs(share))
 
 
 # what else changed

@@ -80,25 +80,18 @@ def size(value: float) -> str:
     return f"{value:,.0f} B"
 
 
-def spread(metric: Metric, units: Sequence[Unit], interval: bool = True) -> str:
-    """`± 2.1 % (95 % CI, n = 3)`, or the range of the repetitions if the interval is useless."""
+def spread(metric: Metric, units: Sequence[Unit], interval: bool = True, brief: bool = False) -> str:
+    """`± 2.1 % (95 % CI, n = 3)`, or the range of the repetitions if the interval is useless: `1.21 to 1.25 GiB/s (n =
+    3)`; brief: `± 2.1 %`."""
     if metric.n == 1:
-        return single(metric, units)
+        return f"{metric.iterations} iterations: {_range(metric, units)}" if metric.iterations > 1 else "one repetition"
     if interval and metric.repeatable and metric.ci95_share is not None:
-        return f"± {100 * metric.ci95_share:.1f} % (95 % CI, n = {metric.n})"
+        return f"± {100 * metric.ci95_share:.1f} %{'' if brief else f' (95 % CI, n = {metric.n})'}"
     doubt = NOT_REPEATABLE if interval and not metric.repeatable else ""
-    return f"{doubt}{span_of(metric, units)} (n = {metric.n})"
+    return f"{doubt}{_range(metric, units)}{f', n = {metric.n}' if brief else f' (n = {metric.n})'}"
 
 
-def single(metric: Metric, units: Sequence[Unit]) -> str:
-    """A figure of one repetition: `one repetition`, or `5 iterations: 1.21 to 1.25 k ops/s`."""
-    if metric.iterations == 1:
-        return "one repetition"
-    return f"{metric.iterations} iterations: {span_of(metric, units)}"
-
-
-def span_of(metric: Metric, units: Sequence[Unit]) -> str:
-    """The range of the repetitions: `1.21 to 1.25 GiB/s`."""
+def _range(metric: Metric, units: Sequence[Unit]) -> str:
     unit = pick(units, metric.high)
     return f"{number(metric.low / unit.size)} to {number(metric.high / unit.size)} {unit.name}"
 
@@ -123,11 +116,6 @@ def _hundredths(share: float) -> str:
 def times(ratio: float) -> str:
     """`3.8x`, `25x`"""
     return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
-
-
-def y_title(quantity: str, unit: str, log: bool) -> str:
-    """Title of a vertical axis. IOPS is both quantity and unit."""
-    return unit if quantity == "IOPS" else f"{quantity} ({unit}{', logarithmic' if log else ''})"
 
 
 # lists and times
@@ -192,30 +180,23 @@ def named(column: str, value: Value | None) -> str:
     return option.zero if option.zero and value == 0 else f"{option.shown} {text}"
 
 
-def brief_value(column: str, value: Value, tool: str) -> str:
-    """Value of a parameter in storage jargon: `8 ranks`, `QD 16`; "" for a parameter without a short form."""
-    if column == "threads_per_node" and isinstance(value, int):
-        return human_count(value, "rank" if is_mpi(tool) else "thread")
-    option = parameters()[column]
-    if tool in tools():
-        option = tools()[tool].options.get(option.name, option)
-    if not option.brief:
-        return named(column, value) if option.brief is None and option.captions else ""
-    return option.zero if option.zero and value == 0 else option.brief.format(parameter(column, value))
-
-
 def brief(result: PointSummary, one: bool = False) -> str:
     """Where a figure was measured: `2 nodes × 8 threads, 1 MiB, QD 4`, or `4 ranks, 1 MiB, shared file, MPI-IO`. It
     names every parameter in which the best of several points may differ. one: name a single node too."""
-    own, parts = result.parameters, []
+    options = tools()[result.tool].options if result.tool in tools() else {}
+    parts = []
     if (threads := result.count("threads_per_node")) is not None:
-        parts.append(brief_value("threads_per_node", threads, result.tool))
-    if (one or result.nodes > 1) and own["nodes"] is not None:
+        parts.append(human_count(threads, "rank" if is_mpi(result.tool) else "thread"))
+    if (one or result.nodes > 1) and result.parameters["nodes"] is not None:
         parts = [" × ".join([named("nodes", result.nodes), *parts])]
-    for column in parameters():
-        value = own[column]
-        if column not in ("nodes", "threads_per_node") and value is not None and applies(column, own):
-            parts.append(brief_value(column, value, result.tool))
+    for column, known in parameters().items():
+        value, option = result.parameters[column], options.get(known.name, known)
+        if column in ("nodes", "threads_per_node") or value is None or not applies(column, result.parameters):
+            continue
+        if option.brief:
+            parts.append(option.zero if option.zero and value == 0 else option.brief.format(parameter(column, value)))
+        elif option.brief is None and option.captions:
+            parts.append(named(column, value))
     return ", ".join(filter(None, parts))
 
 
@@ -257,11 +238,6 @@ def tool(name: str) -> str:
 def is_mpi(name: str) -> bool:
     """Whether the threads of a tool are MPI ranks."""
     return name in tools() and tools()[name].mpi
-
-
-def program(name: str, printed: str) -> str:
-    """A tool with its version: `fio 3.33`, `IOR 4.0.0`."""
-    return f"{tool(name)} {version(name, printed)}"
 
 
 def version(name: str, printed: str) -> str:

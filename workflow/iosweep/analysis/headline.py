@@ -74,7 +74,7 @@ class Best:
         return f"{of}, not confirmed: likely too {'low' if 'latency' in self.column else 'high'}"
 
     @property
-    def doubt(self) -> str:
+    def alike_text(self) -> str:
         """`cannot be told apart from 16 threads per node; 32 threads per node`; "" if it can from all others."""
         if not self.alike:
             return ""
@@ -83,10 +83,10 @@ class Best:
         return f"cannot be told apart from {count}{some(names, _NAMED, separator='; ')}"
 
     @property
-    def in_doubt(self) -> str:
+    def doubt(self) -> str:
         """`suspect`, or `1 repetition is invalid, and not in the figure`; "" for a valid figure. Disagreement of
         repetitions is not a doubt: the interval shows it."""
-        if not self._doubted:
+        if not self._worst_rows:
             return ""
         if invalid := sum(row.verdict == "invalid" for row in self.rows):
             return f"{human_count(invalid, 'repetition is', 'repetitions are')} invalid, and not in the figure"
@@ -95,9 +95,9 @@ class Best:
     def reason(self, shared: Shared = NOTHING) -> str:
         """The most frequent reason for the doubt, without reasons that the report states once (`shared`) and without
         disagreement of repetitions, which is stated beside the figure; "" if there is no other."""
-        own = [(row.reasons or "").split(REASONS) for row in self._doubted]
+        own = [(row.reasons or "").split(REASONS) for row in self._worst_rows]
         if any(
-            row.verdict == "invalid" for row in self._doubted
+            row.verdict == "invalid" for row in self._worst_rows
         ):  # the first reason makes a row invalid (judge/verdict.py)
             own = [reasons[:1] for reasons in own]
         own = [[text for text in reasons if not text.startswith(formats.NOT_REPEATABLE)] for reasons in own]
@@ -105,7 +105,7 @@ class Best:
         return f"{'also ' if shared else ''}{caveats.tell(others, most=1)}" if others else ""
 
     @property
-    def _doubted(self) -> list[ResultRow]:
+    def _worst_rows(self) -> list[ResultRow]:
         """Of the repetitions that are not valid, those with the worst verdict."""
         rows = [row for row in self.rows if row.verdict != "missing" and not row.undisturbed]
         return [row for row in rows if worst([row.verdict]) == worst(other.verdict for other in rows)]

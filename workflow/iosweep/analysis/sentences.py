@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from iosweep.analysis import caveats, formats, headline, slices
 from iosweep.analysis.caveats import NOTHING, Shared
 from iosweep.analysis.headline import Best, Rivals
-from iosweep.analysis.slices import Line, Place, Scaling
-from iosweep.analysis.summary import Metric, PointSummary, merge_point_parameters, phase_order
+from iosweep.analysis.slices import Line, Place
+from iosweep.analysis.summary import PointSummary, merge_point_parameters, phase_order
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import LATENCY_PHASES
 from iosweep.plan.model import SweepFacts
@@ -24,8 +24,6 @@ from iosweep.tools import parameters, phases
 
 #: Most axes in a sentence.
 _AXES = 3
-#: I/Os queue if their latency is certainly higher than the lowest latency by more than this share.
-QUEUED = 0.10
 
 
 @dataclass(frozen=True)
@@ -41,31 +39,23 @@ class Sentence:
         return "; ".join(filter(None, (self.opening, self.more))) + "."
 
 
-@dataclass(frozen=True)
-class SweepText:
-    """The sentences of a sweep."""
-
-    sweep: str
-    sentences: tuple[Sentence, ...]
-
-
 def describe_sweeps(
     results: Sequence[PointSummary], sweeps: Sequence[SweepFacts], skip: str = "", shared: Shared = NOTHING
-) -> list[SweepText]:
-    """Sentences for each sweep. skip: a suite that the report describes elsewhere; shared: reasons that the report
+) -> dict[str, list[Sentence]]:
+    """Sweep -> its sentences. skip: a suite that the report describes elsewhere; shared: reasons that the report
     states once."""
     points: dict[str, list[PointSummary]] = {}
     for result in merge_point_parameters(results):
         points.setdefault(result.point, []).append(result)
-    found = []
+    sentences = {}
     for sweep in sweeps:
         own = [result for point in sweep.points for result in points.get(point, [])]
         if own and not (skip and sweep.suite == skip):
-            found.append(SweepText(sweep.name, tuple(_describe(sweep, own, shared))))
-    return found
+            sentences[sweep.name] = list(_describe(own, shared))
+    return sentences
 
 
-def _describe(sweep: SweepFacts, results: Sequence[PointSummary], shared: Shared) -> Iterator[Sentence]:
+def _describe(results: Sequence[PointSummary], shared: Shared) -> Iterator[Sentence]:
     conditions = formats.conditions(results)
     groups: dict[tuple[str, headline_groups.Conditions, Value | None], list[PointSummary]] = {}
     for result in sorted(results, key=lambda result: phase_order(result.phase)):
@@ -78,7 +68,7 @@ def _describe(sweep: SweepFacts, results: Sequence[PointSummary], shared: Shared
         if len({key[2] for key in alike}) > 1:  # ingested outputs may not tell the size
             words.append("file size not known" if size is None else formats.named("file_size_bytes", size))
         subject = _subject(phase) + (f" ({', '.join(words)})" if words else "")
-        yield _rate(subject, own, sweep, shared)
+        yield _rate(subject, own, shared)
         if phase in LATENCY_PHASES and (latency := _latency(own, shared)):
             yield latency
 
@@ -93,7 +83,7 @@ def _subject(phase: str) -> str:
 # rates
 
 
-def _rate(subject: str, results: Sequence[PointSummary], sweep: SweepFacts, shared: Shared) -> Sentence:
+def _rate(subject: str, results: Sequence[PointSummary], shared: Shared) -> Sentence:
     measured = [result for result in results if result.headline]
     if not measured:
         return Sentence(f"{subject} have no figure: {caveats.join_reasons(results, most=1)}", "", results[0].state)
@@ -104,7 +94,7 @@ def _rate(subject: str, results: Sequence[PointSummary], sweep: SweepFacts, shar
     opening = _opening(subject, _figure(best), best.result, results, lines) + _doubt(best, shared)
     clauses: list[str] = []
     for line in lines[:_AXES]:
-        clauses += _of_axis(line, results, sweep, rivals, leads=line is lines[0])
+        clauses += _of_axis(line, rivals)
     if lines and not any(line.known for line in lines):
         clauses.append("repetitions are too few to tell points apart")
     if bare := [result for result in results if not result.headline and result.state != "unneeded"]:
@@ -147,61 +137,34 @@ def _varying(results: Sequence[PointSummary]) -> Iterator[str]:
 def _figure(best: Best) -> str:
     """`1.29 GiB/s ± 2.0 %`"""
     units = formats.units_of(best.column, best.result.kind)
-    return f"{formats.quantity(best.metric.mean, units)}{_sureness(best.metric, units)}"
-
-
-def _sureness(metric: Metric, units: Sequence[formats.Unit]) -> str:
-    if metric.n == 1:
-        return f" ({formats.single(metric, units)})"
-    if metric.repeatable and metric.ci95_share is not None:
-        return f" ± {100 * metric.ci95_share:.1f} %"
-    doubt = "" if metric.repeatable else ", not repeatable"
-    return f" ({formats.span_of(metric, units)} in {metric.n} repetitions{doubt})"
+    spread = formats.spread(best.metric, units, brief=True)
+    return f"{formats.quantity(best.metric.mean, units)} {spread if spread.startswith('±') else f'({spread})'}"
 
 
 def _doubt(best: Best, shared: Shared) -> str:
-    texts = list(filter(None, (best.in_doubt, best.in_doubt and best.reason(shared))))
+    texts = list(filter(None, (best.doubt, best.doubt and best.reason(shared))))
     return f" ({': '.join(texts)})" if texts else ""
 
 
-def _of_axis(
-    line: Line, results: Sequence[PointSummary], sweep: SweepFacts, rivals: Rivals, leads: bool
-) -> Iterator[str]:
+def _of_axis(line: Line, rivals: Rivals) -> Iterator[str]:
     """Clauses on the effect of one axis."""
-    if sweep.ramp and parameters()[line.column].name == sweep.ramp:
-        own = [result for _, result in slices.find_along(line.column, line.best.result, results)]
-        if knee := slices.find_knee(line.column, own):
-            yield knee.where
-        return
-    grown = None
-    if line.column in slices.WORKERS:
-        counts = [(place.value, place.result) for place in line.places if isinstance(place.value, int)]
-        grown = slices.measure_scaling(line.column, counts, rivals)
-    rises = leads and line.run == (len(line.places) - 1,) * 2
-    before = line.reaching
-    if grown and (line.column == "nodes" or (rises and before and before.share < slices.MOST)):
-        yield _scaling(grown, leads)
-    elif (
-        line.column != "transfer_size_bytes" or rivals.column != "ops_per_s"
-    ):  # larger transfers always have lower IOPS
-        yield from _shares(line)
-    first, last = line.run
-    if line.known and line.ordered and first != last:
-        low, high = line.places[first].value, line.places[last].value
-        if first > 0 and last == len(line.places) - 1:
+    counts = [(place.value, place.result) for place in line.places if isinstance(place.value, int)]
+    scaling = slices.measure_scaling(line.column, counts, rivals) if line.column == "nodes" else None
+    if scaling:  # `3.8x from 1 to 4 nodes, 95 % (91 to 99 %) of linear`
+        last = scaling.steps[-1]
+        nodes = "" if scaling.same_nodes else ", on different nodes"
+        counted = _span(line.column, scaling.smallest, last.count, " to ")
+        share = formats.percent(last.efficiency, last.range)
+        yield f"{formats.times(last.speedup)} from {counted}, {share} of linear{nodes}"
+    elif line.column != "transfer_size_bytes" or rivals.column != "ops_per_s":
+        yield from _shares(line)  # larger transfers always have lower IOPS
+    first, last_place = line.run
+    if line.known and line.ordered and first != last_place:
+        low, high = line.places[first].value, line.places[last_place].value
+        if first > 0 and last_place == len(line.places) - 1:
             yield f"from {formats.named(line.column, low)} on no difference can be shown"
         else:
             yield f"no difference can be shown between {_span(line.column, low, high, ' and ')}"
-
-
-def _scaling(found: Scaling, leads: bool) -> str:
-    """`3.8x from 1 to 4 nodes, 95 % (91 to 99 %) of linear`; without the noun if the opening names it."""
-    last = found.steps[-1]
-    nodes = "" if found.same_nodes else ", on different nodes"
-    short = leads and found.column != "nodes"
-    counts = f"{found.smallest} to {last.count}" if short else _span(found.column, found.smallest, last.count, " to ")
-    share = formats.percent(last.efficiency, last.range)
-    return f"{formats.times(last.speedup)} from {counts}, {share} of linear{nodes}"
 
 
 def _shares(line: Line) -> Iterator[str]:
@@ -236,7 +199,7 @@ def _span(column: str, low: Value, high: Value, between: str) -> str:
 
 
 def _latency(results: Sequence[PointSummary], shared: Shared) -> Sentence | None:
-    """`Random read latency is lowest at queue depth 1: 84.0 µs ± 1.2 %, p99 140 µs; I/Os queue from ...`"""
+    """`Random read latency is lowest at queue depth 1: 84.0 µs ± 1.2 %, p99 140 µs`"""
     best = headline.find_lowest_latency(results)
     if best is None:
         return None
@@ -246,18 +209,4 @@ def _latency(results: Sequence[PointSummary], shared: Shared) -> Sentence | None
     tail = best.metrics.get("latency_p99_s")
     p99 = f", p99 {formats.quantity(tail.median, formats.LATENCY)}" if tail else ""
     text = f"{formats.phase(best.result.phase)} latency is{where} {_figure(best)}{p99}{_doubt(best, shared)}"
-    lines = slices.find_lines(best.result, results, Rivals(results, best.column))
-    load = next((c for c in ("queue_depth", "threads_per_node") if c in varying), None)
-    return Sentence(text, next((_queueing(line) for line in lines if line.column == load), ""), best.verdict)
-
-
-def _queueing(line: Line) -> str:
-    """`I/Os queue from queue depth 8 on: 1.59x (1.54 to 1.65)`; "" with too few repetitions."""
-    above = line.places[line.at + 1 :]
-    if not above or not line.known:
-        return ""
-    for place in above:
-        if place.interval and place.interval.low > 1 + QUEUED:
-            share, low, high = (f"{own:.2f}" for own in (place.share, place.interval.low, place.interval.high))
-            return f"I/Os queue from {formats.named(line.column, place.value)} on: {share}x ({low} to {high})"
-    return f"no queueing can be shown up to {formats.named(line.column, above[-1].value)}"
+    return Sentence(text, "", best.verdict)

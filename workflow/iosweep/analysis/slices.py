@@ -1,11 +1,11 @@
-"""The axes of a sweep: which results share a figure, lines along one axis, scaling with workers, knees of ramps. Pure.
+"""The axes of a sweep: which results share a figure, lines along one axis, scaling with workers. Pure.
 
 Axes belong to points. A phase that ignores an axis (a read phase ignores fsync) is still drawn at its point's value:
 otherwise two points would be drawn at one place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from zlib import crc32
@@ -14,7 +14,6 @@ from iosweep.analysis import formats
 from iosweep.analysis.formats import Conditions
 from iosweep.analysis.headline import Rivals
 from iosweep.analysis.summary import PointSummary, distinct, distinct_or_unknown, merge_point_parameters
-from iosweep.judge.best import SHARE, knee, reached
 from iosweep.judge.statistics import Interval
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.reader import Campaign, Value
@@ -22,8 +21,6 @@ from iosweep.tools import parameters
 
 #: Share of the best figure that counts as nearly the best.
 MOST = 0.9
-#: Columns that count workers: twice as many workers could do twice as much work.
-WORKERS = ("nodes", "threads_per_node")
 
 # which results share a figure
 
@@ -260,71 +257,8 @@ def measure_scaling(column: str, line: Sequence[tuple[int, PointSummary]], rival
             count / smallest,
             rivals.share(result, base),
             rivals.ratio(result, base),
-            frozenset(find_strangers(base, result)),
+            frozenset(base.hosts) - frozenset(result.hosts),
         )
         for count, result in line[1:]
     )
     return Scaling(column, base, smallest, steps)
-
-
-def find_strangers(result: PointSummary, other: PointSummary) -> set[str]:
-    """Nodes of a result that another result did not have."""
-    return set(result.hosts) - set(other.hosts)
-
-
-# knees of ramps
-
-
-@dataclass(frozen=True)
-class Knee:
-    """The knee of a climb along an axis.
-
-    values: of the climbed points, ascending; step: index of the knee among them; top: index of the last value that
-    gained something, None if the climb has not ended by its rule; whole: whether the highest value has a figure.
-    """
-
-    column: str
-    values: tuple[int, ...]
-    step: int
-    top: int | None
-    whole: bool
-
-    @property
-    def value(self) -> int:
-        return self.values[self.step]
-
-    @property
-    def inside(self) -> bool:
-        """Whether the knee is neither the first nor the last value of the axis."""
-        return 0 < self.step < len(self.values) - 1
-
-    @property
-    def where(self) -> str:
-        """`95 % of the peak at queue depth 16`, and why the peak may be elsewhere."""
-        doubt = ""
-        if self.top is None and self.whole:
-            doubt = "; the axis ends before a plateau is certain, so the peak may be beyond it"
-        elif self.top is None:
-            doubt = "; no plateau is certain yet, and higher values have no figure, so the peak may be there"
-        elif self.step > self.top:
-            at = self._at(self.values[self.top])
-            doubt = f"; the climb ended because noise hides what is gained above {at}, so the peak may be higher"
-        return f"{100 * SHARE:g} % of the peak at {self._at(self.value)}{doubt}"
-
-    def _at(self, value: int) -> str:
-        option = parameters()[self.column]
-        if option.singular:
-            return f"{value} {option.singular if value == 1 else option.shown}"
-        return f"{option.shown} {value}"
-
-
-def find_knee(column: str, line: Iterable[PointSummary]) -> Knee | None:
-    """The knee of a phase over points that differ in one column only; None with fewer than two figures."""
-    climb = sorted(((result.count(column) or 1, result) for result in line), key=lambda one: one[0])
-    members = [(value, result) for value, result in climb if result.headline]
-    figures = [list(result.repeated(result.metric).values) for _, result in members]
-    step = knee(figures)
-    if step is None:
-        return None
-    values = tuple(value for value, _ in members)
-    return Knee(column, values, step, reached([{"": own} for own in figures]).top, climb[-1][0] == values[-1])

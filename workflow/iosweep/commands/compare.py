@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from iosweep.analysis import comparison
-from iosweep.analysis.comparison import AT_LEAST, Comparison, Difference, Side, Versus, versus
+from iosweep.analysis.comparison import AT_LEAST, Comparison, Difference, NamedCampaign, Versus, versus
 from iosweep.analysis.summary import FIGURES, PointSummary, summarize
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, write_output
@@ -68,13 +68,13 @@ def run(arguments: Namespace) -> int:
     return int(bool(arguments.fail_on) and any(fails))
 
 
-def _sides(named: Sequence[str]) -> list[Side]:
+def _sides(named: Sequence[str]) -> list[NamedCampaign]:
     """All campaigns, in their order. Raises CommandError."""
     paths = [campaigns.find(name, NOT_COMPARABLE) for name in named]
     loaded = [(results, campaigns.load_tables(results, NOT_COMPARABLE)) for results in paths]
     forms = comparison.names([(results.name, campaign) for results, campaign in loaded])
     return [
-        Side(name, results, campaign, tuple(summarize(campaign.rows)))
+        NamedCampaign(name, results, campaign, tuple(summarize(campaign.rows)))
         for name, (results, campaign) in zip(forms, loaded, strict=True)
     ]
 
@@ -105,7 +105,7 @@ def _show(pair: Versus, everything: bool) -> None:
         figures = table("", "result", *heads, right=heads, wrapped=["result", *pair.names])
         for row in rows:
             mark = comparison.SYMBOLS[row.verdict] + ("○" if row.suspect else "")
-            shown = (comparison.brief(found, row), *comparison.figures(row, found.column))
+            shown = (comparison.subject(found, row), *comparison.figures(row, found.column))
             figures.add_row(mark, *shown, comparison.interval(row))
         say("")
         printer.print(figures)

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from iosweep.analysis import formats
 from iosweep.analysis import history as words
-from iosweep.analysis.history import History, Night, groups, history, night, unlike
+from iosweep.analysis.comparison import NamedCampaign
+from iosweep.analysis.history import History, groups, history, unlike
+from iosweep.analysis.summary import summarize
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, prose, say, table, write_output
 from iosweep.errors import CommandError
@@ -35,12 +37,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Exit codes: 0 shown; 1 what `--fail-on` names was found; 2 nothing compares."""
-    grouped = groups(list(_nights(arguments.campaign)))
-    shown = next((nights for nights in grouped if len(nights) > 1), None)
+    grouped = groups(list(_dated(arguments.campaign)))
+    shown = next((alike for alike in grouped if len(alike) > 1), None)
     if shown is None:
         raise CommandError(_nothing(grouped), _NOT_COMPARABLE)
     left_out: dict[str, list[str]] = {}
-    for one in (one for nights in grouped if nights is not shown for one in nights):
+    for one in (one for alike in grouped if alike is not shown for one in alike):
         left_out.setdefault(unlike(one, shown[0]), []).append(one.name)
     for why, names in left_out.items():
         say(f"left out: {some(names, _LEFT_OUT)}: {why}", file=sys.stderr)
@@ -53,25 +55,25 @@ def run(arguments: Namespace) -> int:
     return int(arguments.fail_on == "regression" and bool(found.regressions))
 
 
-def _nights(names: Sequence[str]) -> Iterator[Night]:
+def _dated(names: Sequence[str]) -> Iterator[NamedCampaign]:
     """The given campaigns; those that cannot be used are listed on stderr. Raises CommandError."""
     paths = [path for name in names for path in campaigns.find_all(name, _NOT_COMPARABLE)]
     for results in dict.fromkeys(paths):
         try:
-            found = night(results.name, campaigns.load_tables(results))
+            campaign = campaigns.load_tables(results)
         except CommandError as error:
             say(f"left out: {error}", file=sys.stderr)
             continue
-        if found is None:
-            say(f"left out: {results} has no measured repetition with a date", file=sys.stderr)
+        if any(row.started for row in campaign.rows):
+            yield NamedCampaign(results.name, results, campaign, tuple(summarize(campaign.rows)))
         else:
-            yield found
+            say(f"left out: {results} has no measured repetition with a date", file=sys.stderr)
 
 
-def _nothing(grouped: Sequence[Sequence[Night]]) -> str:
+def _nothing(grouped: Sequence[Sequence[NamedCampaign]]) -> str:
     if not grouped:
         return "none of the campaigns has a measured repetition with a date"
-    names = some([nights[0].name for nights in grouped], _NAMED)
+    names = some([alike[0].name for alike in grouped], _NAMED)
     why = "one campaign is no history" if len(grouped) == 1 else "no two of them measured the same points on one target"
     return f"{why}: {names}"
 
@@ -81,23 +83,23 @@ def _show(found: History) -> None:
     say("")
     whole = table("headline", "where", "last", "level", wrapped=["headline", "where"])
     for line in found.lines:
-        mark = "▼ " if line.regressed else "▲ " if line.steps and line.steps[-1].better else "  "
+        mark = {"worse": "▼ ", "better": "▲ "}.get(line.last_verdict, "  ")
         last = formats.quantity(line.last.value, line.units)
         whole.add_row(mark + line.name, formats.brief(line.result), last, words.level(line))
     Printer().print(whole)
     for line in found.lines:
         for step in line.steps:
-            at = words.when(found, step.night)
-            prose(f"\n{line.name}, {formats.brief(line.result)}: {words.moved(step)} on {at}, {words.verdict(step)}")
+            at = words.when(found, step.at)
+            prose(f"\n{line.name}, {formats.brief(line.result)}: {step.moved} on {at}, {step.verdict}")
             prose(f"  changed then: {words.changed(step.changed)}")
     if found.without:
         prose(f"\nfewer than two campaigns have a figure: {'; '.join(found.without)}")
-    with_steps = {step.night for line in found.lines for step in line.steps}
+    with_steps = {step.at for line in found.lines for step in line.steps}
     if others := [index for index in found.marks if index not in with_steps]:
         last = f"; the last {_NAMED}" if len(others) > _NAMED else ""
         prose(f"\nwhat else was new, in {human_count(len(others), 'campaign')}{last}:")
         for index in others[-_NAMED:]:
-            one = found.nights[index]
+            one = found.campaigns[index]
             prose(f"  {one.began:%Y-%m-%d} {one.name}: {words.changed(found.marks[index])}")
 
 

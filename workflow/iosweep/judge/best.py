@@ -100,44 +100,6 @@ def _candidate(group: HeadlineGroup, point: Point, counted: Mapping[int, RecordH
     return candidate(point.id, ((figure, row.verdict == "valid") for figure, row in figures))
 
 
-# The knee
-
-
-#: Share of the peak that the knee reaches: less than repetitions usually scatter by.
-SHARE = 0.95
-
-
-def knee(steps: Sequence[Sequence[float]]) -> int | None:
-    """The knee of the figures of a climb's points, in the order of the axis: the first step that reaches SHARE of the
-    plateau. None with fewer than two points, or where a figure is not above zero.
-
-    The plateau is the mean of the steps that the noise does not tell apart from the highest step, whose mean alone
-    would be too high.
-    """
-    if len(steps) < 2 or any(not values or min(values) <= 0 for values in steps):
-        return None
-    logs = [[math.log(value) for value in values] for values in steps]
-    means = [fmean(values) for values in logs]
-    highest, number = max((mean, len(values)) for mean, values in zip(means, logs, strict=True))
-    sd, freedom = deviation(logs) or (0.0, 1)
-    half = student_t(freedom) * sd
-    plateau = fmean(
-        log
-        for values, mean in zip(logs, means, strict=True)
-        if mean >= highest - half * math.sqrt(1 / len(values) + 1 / number)
-        for log in values
-    )
-    return next(i for i, mean in enumerate(means) if mean >= plateau + math.log(SHARE))
-
-
-def deviation(logs: Sequence[Sequence[float]]) -> tuple[float, int] | None:
-    """(the standard deviation that several steps have in common, its degrees of freedom); None where no step has two
-    repetitions."""
-    if not (freedom := sum(len(values) - 1 for values in logs)):
-        return None
-    return math.sqrt(sum((value - fmean(values)) ** 2 for values in logs for value in values) / freedom), freedom
-
-
 # Climbs
 
 
@@ -192,6 +154,14 @@ class Reached:
 
     needed: int
     top: int | None = None
+
+
+def deviation(logs: Sequence[Sequence[float]]) -> tuple[float, int] | None:
+    """(the standard deviation that several steps have in common, its degrees of freedom); None where no step has two
+    repetitions."""
+    if not (freedom := sum(len(values) - 1 for values in logs)):
+        return None
+    return math.sqrt(sum((value - fmean(values)) ** 2 for values in logs for value in values) / freedom), freedom
 
 
 def reached(steps: Sequence[Figures | None]) -> Reached:

@@ -5,8 +5,8 @@
 | page.py | everything -> one HTML file (page.html, sections/*.html, page.css, the scripts); templates of all pages |
 | answer.py | the first screen: counts, remarks, sentences, cards of the best figures; the same for a terminal (pure) |
 | figures.py, drawing.py | results -> figures (pure) -> Vega-Lite -> SVG and PNG |
-| results_table.py | results -> the table of results, and what is behind its rows (pure) |
-| tables.py | mdtest's rates, coverage, checks, builds of the tools (pure) |
-| system.py | nodes side by side, the node check, pictures of their CPUs (pure) |
+| results_table.py | results -> the table of results, and what is behind its rows; mdtest's rates (pure) |
+| quality.py | coverage, checks, builds of the tools (pure) |
+| system.py | nodes side by side, the node check, their CPUs, proof of pinning (pure) |
 | comparisons.py | a comparison, a history -> one HTML file each |
 """

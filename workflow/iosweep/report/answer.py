@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from iosweep.analysis import acceptance, caveats, formats, headline, sentences
 from iosweep.analysis.acceptance import PublishedShares
 from iosweep.analysis.caveats import NOTHING, Shared
 from iosweep.analysis.headline import Best
-from iosweep.analysis.summary import OUTCOMES, PointSummary, count_repetitions, phase_order, repetitions
+from iosweep.analysis.summary import PointSummary, count_repetitions, phase_order, repetitions
 from iosweep.node import fs_types
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import LATENCY_PHASES
 from iosweep.plan.model import SweepFacts
-from iosweep.report import system, tables
+from iosweep.report import quality, system
 from iosweep.tables.reader import Campaign
 from iosweep.target.identify import on_root
 from iosweep.text import human_count, some
@@ -34,8 +35,8 @@ _STYLES = {
 }
 #: Outcomes with reasons, in the order of the page.
 _TOLD = ("left", "missing", "unneeded", "invalid", "suspect")
-#: Most sentences shown at once, unless the first sweep alone has more.
-_SENTENCES = 13
+#: Sweeps whose sentences are shown at once: more would push the best figures off the first screen.
+_SWEEPS = 4
 #: Most damaged files that are named.
 _NAMED = 5
 
@@ -65,7 +66,7 @@ class Card:
     @property
     def notes(self) -> list[str]:
         """How the point was chosen, which points may be as good, and the share of a published figure."""
-        return list(filter(None, (self.best.chosen, self.best.doubt, self.published))) if self.best else []
+        return list(filter(None, (self.best.chosen, self.best.alike_text, self.published))) if self.best else []
 
 
 @dataclass(frozen=True)
@@ -85,18 +86,26 @@ def make_groups(
 ) -> list[Group]:
     """The headlines by conditions, because a best point exists only among points that compare. shares: of published
     figures; told: reasons that the page states once."""
-    conditions, made = formats.conditions(results), _files(results)
+    conditions = formats.conditions(results)
     over_nodes, several = any(result.nodes > 1 for result in results), caveats.find_several_builds(results)
+    # empty files are another test
+    sizes = {
+        r.point: size for r in results if r.kind == "metadata" and (size := r.count("file_size_bytes")) is not None
+    }
+    files = {point: f"files of {formats.size(size)}" if size else "empty files" for point, size in sizes.items()}
+    if len(set(files.values())) < 2:
+        files = {}
 
-    def place(result: PointSummary) -> str:
-        build = caveats.name_builds(result) if result.tool in several else ""
-        return ", ".join(filter(None, (formats.brief(result, one=over_nodes), build)))
+    def card(best: Best) -> Card:
+        build = caveats.name_builds(best.result) if best.result.tool in several else ""
+        place = ", ".join(filter(None, (formats.brief(best.result, one=over_nodes), build)))
+        return _card(best, place, shares or {}, told)
 
-    found = []
+    groups = []
     for kind in ("data", "metadata"):
         of_kind = [result for result in results if result.kind == kind]
         keys: list[_Key] = [
-            (headline_groups.of_phase(conditions[r.point], r.phase), made.get(r.point)) for r in of_kind
+            (headline_groups.of_phase(conditions[r.point], r.phase), files.get(r.point)) for r in of_kind
         ]
         known = dict.fromkeys(keys)
         homes = {
@@ -104,42 +113,24 @@ def make_groups(
         }
         for home in dict.fromkeys(homes[key] for key in keys):
             own = [result for result, key in zip(of_kind, keys, strict=True) if homes[key] == home]
-            title = formats.describe(home[0], kind, [r.phase for r in own]) + (f", {home[1]}" if home[1] else "")
-            found.append(Group(title, tuple(_cards(own, place, shares or {}, told))))
-    return found
+            phases: dict[str, list[PointSummary]] = {}
+            for result in sorted(own, key=lambda result: phase_order(result.phase)):
+                phases.setdefault(result.phase, []).append(result)
+            cards = []
+            for phase, rivals in phases.items():
+                if best := headline.find_highest(rivals):
+                    cards.append(card(best))
+                else:
+                    reason = caveats.join_reasons(rivals, most=1)
+                    cards.append(Card(formats.phase(phase), "", "", "", "", reason, rivals[0].state))
+            latencies = (headline.find_lowest_latency(phases[phase]) for phase in phases if phase in LATENCY_PHASES)
+            cards += map(card, filter(None, latencies))
+            title = formats.describe(home[0], kind, phases) + (f", {home[1]}" if home[1] else "")
+            groups.append(Group(title, tuple(cards)))
+    return groups
 
 
-def _files(results: Sequence[PointSummary]) -> dict[str, str]:
-    """Point -> the files that it creates, if points create files of different sizes: empty files are another test."""
-    sizes = {
-        r.point: size for r in results if r.kind == "metadata" and (size := r.count("file_size_bytes")) is not None
-    }
-    if len(set(sizes.values())) < 2:
-        return {}
-    return {point: f"files of {formats.size(size)}" if size else "empty files" for point, size in sizes.items()}
-
-
-#: Describes where a figure was measured.
-_Place = Callable[[PointSummary], str]
-
-
-def _cards(results: Sequence[PointSummary], place: _Place, shares: PublishedShares, told: Shared) -> Iterator[Card]:
-    """A card for the rate of each phase, then for its latency."""
-    phases: dict[str, list[PointSummary]] = {}
-    for result in sorted(results, key=lambda result: phase_order(result.phase)):
-        phases.setdefault(result.phase, []).append(result)
-    for phase, own in phases.items():
-        if best := headline.find_highest(own):
-            yield _card(best, place, shares, told)
-        else:
-            reason = caveats.join_reasons(own, most=1)
-            yield Card(formats.phase(phase), "", "", "", "", reason, own[0].state)
-    for phase, own in phases.items():
-        if phase in LATENCY_PHASES and (best := headline.find_lowest_latency(own)):
-            yield _card(best, place, shares, told)
-
-
-def _card(best: Best, place: _Place, shares: PublishedShares, told: Shared) -> Card:
+def _card(best: Best, place: str, shares: PublishedShares, told: Shared) -> Card:
     metric, result, latency = best.metric, best.result, "latency" in best.column
     units = formats.units_of(best.column, result.kind)
     more = ""
@@ -156,7 +147,7 @@ def _card(best: Best, place: _Place, shares: PublishedShares, told: Shared) -> C
         more=more,
         spread=", ".join(filter(None, (spread, caveats.describe_hosts(result)))),
         incomplete=incomplete,
-        place=place(result),
+        place=place,
         verdict=best.verdict,
         best=best,
         reason=best.reason(told),
@@ -167,6 +158,33 @@ def _card(best: Best, place: _Place, shares: PublishedShares, told: Shared) -> C
 # the page
 
 
+@dataclass(frozen=True)
+class Remark:
+    """A sentence above the figures. anchor: the part of the page that tells more; doubtful: it casts doubt on
+    figures."""
+
+    title: str
+    text: str
+    anchor: str
+    doubtful: bool = True
+
+
+def make_remarks(campaign: Campaign, results: Sequence[PointSummary]) -> Iterator[Remark]:
+    """Warnings about the whole campaign, and what the node check and the CPU masks have shown."""
+    for text in warn_about_target(campaign):
+        yield Remark("Target", text, "provenance")
+    for text in warn_about_scaled(campaign.about.sweeps):
+        yield Remark("Scaled suite", text, "provenance")
+    if checked := system.node_check(campaign, results):
+        yield Remark("Node check", checked.sentence, "node-check", bool(checked.odd))
+    if pinned := system.pinning_proven(campaign):
+        yield Remark("CPUs", pinned[1], "cpus", pinned[0])
+    for in_turn, text in system.unlike(campaign, results):
+        yield Remark("Nodes in turn" if in_turn else "Unlike nodes", text, "nodes", not in_turn)
+    for text in caveats.warn_unlike_builds(results):
+        yield Remark("Unlike builds", text, "builds")
+
+
 def answer(campaign: Campaign, results: Sequence[PointSummary], shares: PublishedShares) -> dict[str, object]:
     """Values of the first screen, for the template."""
     told = caveats.find_shared(results)
@@ -174,63 +192,41 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], shares: Publishe
     counts = count_repetitions(planned)
     decisions = acceptance.decide(campaign, results)
     cards = make_groups(results, shares, told)
+    said = list(sentences.describe_sweeps(results, campaign.about.sweeps, system.SUITE, told).items())
     return {
         "about": campaign.about,
         "measured": formats.span(row.started for row in campaign.rows if row.started),
         "hosts": _hosts(results),
         "targets": list(dict.fromkeys((r.target_fstype, r.target_source) for r in campaign.rows if r.target_source)),
-        "tools": tables.name_programs(campaign),
+        "tools": quality.name_programs(campaign),
         "counts": {one: count for one, count in counts.items() if count or one not in ("left", "unneeded")},
         "progress": caveats.describe_progress(counts),
-        "shares": _bar(counts),
+        # outcome, start and width of its part of the bar
+        "shares": list(zip(counts, accumulate(counts.values(), initial=0), counts.values(), strict=False)),
         "absent": {one: caveats.explain(planned, one, told) for one in _TOLD if counts[one]},
-        "not_checked": tables.count_not_checked(campaign.checks),
-        "scaled": warn_about_scaled(campaign.about.sweeps),
+        "not_checked": quality.count_not_checked(campaign.checks),
+        "remarks": list(make_remarks(campaign, results)),
         "node_check": system.node_check(campaign, results),
-        "pinned": system.pinning_proven(campaign),
-        "remarks": warn_about_target(campaign),
-        "unlike": system.unlike(campaign, results),
-        "unlike_builds": list(caveats.warn_unlike_builds(results)),
         "acceptance": decisions,
         "acceptance_shared": acceptance.shared(decisions),
         "accepted": (acceptance.worst(decisions), acceptance.sentence(decisions)) if decisions else None,
-        **_sentences(campaign, results, told),
+        "told": said[:_SWEEPS],
+        "told_later": said[_SWEEPS:],
         "headline": cards,
         "alike": [
-            f"{group.title}: {card.label} ({card.place}) {card.best.doubt}"
+            f"{group.title}: {card.label} ({card.place}) {card.best.alike_text}"
             for group in cards
             for card in group.cards
-            if card.best and card.best.doubt
+            if card.best and card.best.alike
         ],
         "latencies": any("latency_mean_s" in result.metrics for result in results),
     }
-
-
-def _sentences(campaign: Campaign, results: Sequence[PointSummary], told: Shared) -> dict[str, object]:
-    """The sentences of whole sweeps: those shown at once, and those behind a click."""
-    found = sentences.describe_sweeps(results, campaign.about.sweeps, system.SUITE, told)
-    shown, lines = 0, 0
-    for text in found:
-        lines += len(text.sentences)
-        if shown and lines > _SENTENCES:
-            break
-        shown += 1
-    return {"told": found[:shown], "told_later": found[shown:]}
 
 
 def _hosts(results: Sequence[PointSummary]) -> str:
     """All nodes that measured; "" without any."""
     names = {host for result in results for host in result.hosts}
     return f"{len(names):,} nodes: {formats.hosts(names)}" if len(names) > 3 else formats.hosts(names)
-
-
-def _bar(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:
-    """(outcome, start, width) of the bar of outcomes, in repetitions."""
-    found, start = [], 0
-    for one in OUTCOMES:
-        found.append((one, start, counts[one]))
-        start += counts[one]
-    return found
 
 
 def warn_about_target(campaign: Campaign) -> list[str]:
@@ -286,22 +282,14 @@ def table(campaign: Campaign, results: Sequence[PointSummary]) -> RenderableType
     from rich.text import Text
 
     told = caveats.find_shared(results)
-    hosts = {host for result in results for host in result.hosts}
-    on = f", {len(hosts):,} nodes: {formats.hosts(hosts)}" if len(hosts) > 1 else ""
+    on = f", {hosts}" if (hosts := _hosts(results)) else ""
     title = Text.assemble((campaign.about.campaign, "bold"), " on ", (campaign.about.target.directory, "bold"), on)
     parts: list[RenderableType] = [title, _verdicts(campaign, told)]
-    parts += [
-        Text(text, style="yellow") for text in (*warn_about_target(campaign), *warn_about_scaled(campaign.about.sweeps))
-    ]
-    if checked := system.node_check(campaign, results):
-        parts.append(Text(f"Node check: {checked.sentence}", style="yellow" if checked.odd else ""))
-    if pinned := system.pinning_proven(campaign):
-        parts.append(Text(f"CPUs: {pinned[1]}", style="red" if pinned[0] else ""))
-    parts += [Text(text, style="" if in_turn else "yellow") for in_turn, text in system.unlike(campaign, results)]
-    parts += [Text(f"Unlike builds: {text}", style="yellow") for text in caveats.warn_unlike_builds(results)]
-    for sweep in sentences.describe_sweeps(results, campaign.about.sweeps, system.SUITE, told):
-        parts.append(Text(f"\n{sweep.sweep}", style="italic"))
-        parts += [Padding(Text(one.text), (0, 0, 0, 2)) for one in sweep.sentences]
+    for remark in make_remarks(campaign, results):
+        parts.append(Text(f"{remark.title}: {remark.text}", style="yellow" if remark.doubtful else ""))
+    for sweep, said in sentences.describe_sweeps(results, campaign.about.sweeps, system.SUITE, told).items():
+        parts.append(Text(f"\n{sweep}", style="italic"))
+        parts += [Padding(Text(one.text), (0, 0, 0, 2)) for one in said]
     stacked = any(result.nodes > 1 for result in results)  # then places are longer
     shares = acceptance.published_shares(results, campaign.about.sweeps)
     for group in make_groups(results, shares, told):
@@ -314,7 +302,7 @@ def table(campaign: Campaign, results: Sequence[PointSummary]) -> RenderableType
             spread = ", ".join(filter(None, (card.incomplete, card.spread)))
             texts = [f"{card.place}\n{spread}".rstrip()] if stacked else [spread, card.place]
             grid.add_row(card.label, value, *map(Text, texts), _verdict(card.verdict))
-        notes = [Text(f"{c.label}: {c.best.in_doubt}: {c.reason}") for c in group.cards if c.best and c.reason]
+        notes = [Text(f"{c.label}: {c.best.doubt}: {c.reason}") for c in group.cards if c.best and c.reason]
         notes += [Text(f"{card.label}: {'; '.join(card.notes)}") for card in group.cards if card.notes]
         parts += [Text(f"\n{group.title}", style="italic"), Padding(Lines(grid, *notes), (0, 0, 0, 2))]
     return Lines(*parts)
@@ -331,7 +319,7 @@ def _verdicts(campaign: Campaign, told: Shared) -> Text:
     for outcome in _TOLD:
         if counts[outcome]:
             line.append(f"\n{counts[outcome]:,} {outcome}: {caveats.explain(planned, outcome, told)}")
-    unchecked, applicable = tables.count_not_checked(campaign.checks)
+    unchecked, applicable = quality.count_not_checked(campaign.checks)
     if applicable:  # no check is made if everything is missing
         line.append(f"\n{unchecked:,} of {human_count(applicable, 'check')} not checked")
     return line

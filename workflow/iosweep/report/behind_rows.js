@@ -1,4 +1,4 @@
-// Figures over time and rates of nodes and workers, behind the rows of the table of results.
+// Figures over time and latencies, behind the rows of the table of results.
 
 function svg(name, attributes, ...children) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -7,26 +7,17 @@ function svg(name, attributes, ...children) {
   return made;
 }
 
-// Figures over the time of one repetition, and the rates of its nodes and workers.
-function overTime({repetition, drawings = [], rates = [], rates_left: left, elsewhere, none}) {
+// Figures over the time of one repetition.
+function overTime({repetition, drawings = [], elsewhere, none}) {
   const told = (text) => element("p", {class: "muted"}, text);
   if (none) return [told(`No figures over time: ${none}.`)];
-  if (elsewhere) return [told(`Rates over time of repetition ${repetition}: in series.parquet and node_rates.parquet, this page has those of other points.`)];
-  const parts = [];
-  if (drawings.length) parts.push(told(`Over time, in repetition ${repetition}, the nearest to the median:`), element("div", {class: "series"}, ...drawings.map(small)));
-  if (rates.length) {
-    const titles = ["", "throughput", "operations"];
-    const used = titles.map((_, i) => i).filter((i) => rates.some((rate) => rate[i]));
-    parts.push(told(`Rate of each node and worker in repetition ${repetition}, slowest first${left ? `; ${left.toLocaleString("en")} more are in node_rates.parquet` : ""}:`),
-      element("table", {class: "rates"},
-        element("thead", {}, element("tr", {}, ...used.map((i) => element("th", {scope: "col", class: i ? "number" : ""}, titles[i])))),
-        element("tbody", {}, ...rates.map((rate) => element("tr", {}, ...used.map((i) => element("td", {class: i ? "number" : ""}, rate[i])))))));
-  }
-  return parts;
+  if (elsewhere) return [told(`Rates over time of repetition ${repetition}: in series.parquet, this page has those of other points.`)];
+  if (!drawings.length) return [];
+  return [told(`Over time, in repetition ${repetition}, the nearest to the median:`), element("div", {class: "series"}, ...drawings.map(small))];
 }
 
 // A figure with lines from zero to its maximum, each from the middle of an interval to that of the next.
-function small({title, unit, lines, thin, left}) {
+function small({title, unit, lines, left}) {
   const [width, height] = [260, 70];
   const read = lines.flatMap((line) => line.values).filter((value) => value !== null);
   const [low, high] = [Math.min(...read), Math.max(...read)];
@@ -44,7 +35,7 @@ function small({title, unit, lines, thin, left}) {
   const when = `${number(begin)} to ${number(end)} s`;
   const drawn = svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title} over time, ${when}: ${range}`},
     svg("line", {x1: 0, x2: width, y1: height - 3, y2: height - 3}),
-    ...lines.map((line, i) => svg("path", {class: `c${i}${thin ? " thin" : ""}`, d: path(line)})));
+    ...lines.map((line, i) => svg("path", {class: `c${i}`, d: path(line)})));
   const names = lines.length > 1 || lines[0].name
     ? element("p", {}, ...lines.map((line, i) => element("span", {}, element("b", {class: `c${i}`}), line.name)), left ? `and ${left} between these` : null) : null;
   return element("figure", {}, element("h5", {}, title), drawn, element("p", {}, `${range}, ${when}`), names);

@@ -23,11 +23,6 @@ function fitted(spec, width) {
   return {...rest, columns, concat: panels, config: {...spec.config, padding: 1, background: null}};
 }
 
-// What a place shows: its figure as the switches of its sweep want it (switches.js).
-function shownIn(place) {
-  return switched(place, report.figures[place.dataset.figure]);
-}
-
 const tip = element("div", {id: "tip", role: "tooltip", hidden: ""});
 document.body.append(tip);
 
@@ -35,10 +30,10 @@ document.body.append(tip);
 function tooltip(handler, event, item, value) {
   tip.hidden = !value;
   if (!value) return;
-  const {value: figure, spread, measure, what, knee, verdict, point, scaling, where} = value;
+  const {value: figure, spread, measure, what, verdict, point, scaling, where} = value;
   tip.replaceChildren(
     element("b", {}, measure ? `${measure} ${figure}` : figure),
-    ...[spread, what, knee, scaling, where, verdict && shown(verdict, "verdict"), point].filter(Boolean)
+    ...[spread, what, scaling, where, verdict && shown(verdict, "verdict"), point].filter(Boolean)
       .map((line) => element("div", {}, line)));
   const box = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - box.width - 4))}px`;
@@ -46,15 +41,10 @@ function tooltip(handler, event, item, value) {
 }
 
 async function draw(place) {
-  const figure = shownIn(place);
+  const figure = report.figures[place.dataset.figure];
   const width = place.clientWidth;
   views.get(place)?.result?.finalize();
   place.dataset.drawn = "";
-  if (!figure) {
-    views.set(place, {result: null, width});
-    place.replaceChildren(element("p", {class: "muted"}, "None of these results has this quantity."));
-    return;
-  }
   const spec = {...fitted(figure.spec, width), datasets: {values: figure.marks}};
   // Drawn beside the page and put in its place at once: whoever prints meanwhile gets one or the other.
   const canvas = element("div", {});
@@ -68,11 +58,8 @@ function saveButton(place, type) {
     type: "button",
     onclick: async () => {
       // With the title, the notes, campaign, target and date, as the files in figures/ have them.
-      const {spec, marks} = shownIn(place) ?? {};
-      if (!spec) return;
-      const heading = place.closest("figure").querySelector("h4").firstChild.textContent;
-      const title = {...spec.title, text: heading};
-      const {view, finalize} = await vegaEmbed(element("div", {}), {...spec, title, datasets: {values: marks}}, {...OPTIONS, tooltip});
+      const {spec, marks} = report.figures[place.dataset.figure];
+      const {view, finalize} = await vegaEmbed(element("div", {}), {...spec, datasets: {values: marks}}, {...OPTIONS, tooltip});
       const url = await view.toImageURL(type, 2);
       finalize();
       element("a", {href: url, download: `${place.dataset.figure}.${type}`}).click();
@@ -80,10 +67,10 @@ function saveButton(place, type) {
   }, type.toUpperCase());
 }
 
-// Those of a part of the page are drawn anew, as a switch has changed them; else those whose width has changed.
-async function drawAll(part = null) {
-  for (const place of (part ?? document).querySelectorAll(".chart")) {
-    if (!place.clientWidth || (!part && views.get(place)?.width === place.clientWidth)) continue;
+// Those whose width has changed are drawn anew.
+async function drawAll() {
+  for (const place of document.querySelectorAll(".chart")) {
+    if (!place.clientWidth || views.get(place)?.width === place.clientWidth) continue;
     const empty = !place.childElementCount;
     await draw(place);
     // Let the page answer in between; not at first, because it may be printed as soon as it is loaded.

@@ -60,7 +60,7 @@ def _strip(found: Comparison, one: Difference, edge: float) -> dict[str, object]
     """A row of a table of differences. low, middle, high: in drawing units, middle is None without an interval; below,
     above: whether the interval extends beyond the drawing."""
     row: dict[str, object] = {
-        "name": comparison.brief(found, one),
+        "name": comparison.subject(found, one),
         "figures": comparison.figures(one, found.column),
         "change": comparison.interval(one),
         "verdict": f"no difference > {100 * found.at_least:g} %" if one.verdict == "same" else one.verdict,
@@ -97,7 +97,7 @@ def history_page(found: History) -> str:
         sentence=words.sentence(found),
         lines=[_drawn(found, line) for line in found.lines],
         news=[  # the newest first
-            (f"{found.nights[i].began:%Y-%m-%d}", found.nights[i].name, words.changed(found.marks[i]))
+            (f"{found.campaigns[i].began:%Y-%m-%d}", found.campaigns[i].name, words.changed(found.marks[i]))
             for i in sorted(found.marks, reverse=True)
         ],
         width=_WIDTH,
@@ -109,9 +109,9 @@ def history_page(found: History) -> str:
 
 
 def _drawn(found: History, line: Line) -> dict[str, object]:
-    """Values of a headline for the template, in drawing units. dots: nights with the interval of their repetitions;
-    levels: (from x, to x, y); marks: (x, changed facts of the night); ticks: (y, figure); dates: (x, date)."""
-    times = [one.began.timestamp() for one in found.nights]
+    """Values of a headline for the template, in drawing units. dots: campaigns with the interval of their repetitions;
+    levels: (from x, to x, y); marks: (x, changed facts of the campaign); ticks: (y, figure); dates: (x, date)."""
+    times = [one.began.timestamp() for one in found.campaigns]
     span = max(times[-1] - times[0], 1.0)
     ends = [end for reading in line.figures for end in _interval(reading)]
     room = max((max(ends) - min(ends)) * 0.08, max(ends) * 0.005)
@@ -126,15 +126,15 @@ def _drawn(found: History, line: Line) -> dict[str, object]:
     dots = []
     for one in line.figures:
         low, high = _interval(one)
-        night = found.nights[one.index]
-        text = f"{night.began:%Y-%m-%d} {night.name}: {formats.quantity(one.value, line.units)}"
+        campaign = found.campaigns[one.index]
+        text = f"{campaign.began:%Y-%m-%d} {campaign.name}: {formats.quantity(one.value, line.units)}"
         dot = {"x": x(one.index), "y": y(one.value), "low": y(low), "high": y(high), "suspect": one.suspect}
         dots.append(dot | {"text": text})
     levels = []
-    for begin, end in pairwise([line.figures[0].index, *(step.night for step in line.steps), len(times)]):
+    for begin, end in pairwise([line.figures[0].index, *(step.at for step in line.steps), len(times)]):
         own = [one for one in line.figures if begin <= one.index < end]
         levels.append((x(own[0].index), x(own[-1].index), y(sum(one.value for one in own) / len(own))))
-    first, last = found.nights[0].began, found.nights[-1].began
+    first, last = found.campaigns[0].began, found.campaigns[-1].began
     form = "%Y-%m-%d" if first.date() != last.date() else "%Y-%m-%d %H:%M"
     return {
         "line": line,
@@ -142,18 +142,25 @@ def _drawn(found: History, line: Line) -> dict[str, object]:
         "last": formats.quantity(line.last.value, line.units),
         "level": words.level(line),
         "steps": [
-            (words.when(found, step.night), words.moved(step), words.verdict(step), words.changed(step.changed))
+            (
+                words.when(found, step.at),
+                step.moved,
+                step.verdict,
+                words.changed(step.changed),
+            )
             for step in line.steps
         ],
         "dots": dots,
         "levels": levels,
         "marks": [(x(index), words.changed(news)) for index, news in sorted(found.marks.items())],
         "ticks": [(y(value), formats.quantity(value, line.units)) for value in (least + room, most - room)],
-        "dates": [(x(index), found.nights[index].began.strftime(form)) for index in dict.fromkeys((0, len(times) - 1))],
+        "dates": [
+            (x(index), found.campaigns[index].began.strftime(form)) for index in dict.fromkeys((0, len(times) - 1))
+        ],
     }
 
 
 def _interval(one: Reading) -> tuple[float, float]:
-    """Ends of a night's interval; the figure itself without an interval, or if a wide one would hide the others."""
+    """Ends of a campaign's interval; the figure itself without an interval, or if a wide one would hide the others."""
     own = one.metric.interval
     return (one.value, one.value) if own is None or own.half_width_share > 0.5 else (own.low, own.high)

@@ -76,21 +76,29 @@ def palette(count: int) -> list[str]:
     """Colors at even steps along the palette, in the order of the lines."""
     if count == 1:
         return [_SINGLE]
-    return [_color(i / (count - 1)) for i in range(count)]
-
-
-def _color(place: float) -> str:
-    """Color of the palette at a place from 0 to 1."""
-    leg = min(int(place * (len(_STATIONS) - 1)), len(_STATIONS) - 2)
-    share = place * (len(_STATIONS) - 1) - leg
-    pairs = zip(_STATIONS[leg], _STATIONS[leg + 1], strict=True)
-    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
+    colors = []
+    for i in range(count):
+        place = i / (count - 1) * (len(_STATIONS) - 1)
+        leg = min(int(place), len(_STATIONS) - 2)
+        pairs = zip(_STATIONS[leg], _STATIONS[leg + 1], strict=True)
+        colors.append("#" + "".join(f"{round(a + (b - a) * (place - leg)):02x}" for a, b in pairs))
+    return colors
 
 
 def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
-    x = alt.X("x:Q", title=figure.x_title, scale=_x_scale(figure.x_values), axis=_x_axis(figure))
+    labels = json.dumps({value: formats.parameter(figure.x_column, value) for value in figure.x_values})
+    axis = alt.Axis(values=list(figure.x_values), labelExpr=f"({labels})[datum.value]", grid=False)
+    x = alt.X("x:Q", title=figure.x_title, scale=_x_scale(figure.x_values), axis=axis)
+    ends = [panel.ticks[0], panel.ticks[-1]]
+    # all labels have as many decimals as a step needs; powers of ten differ in this
+    decimals = len(f"{panel.ticks[1]:g}".partition(".")[2])
     y = alt.Y(
-        "y:Q", title=formats.y_title(panel.quantity, panel.unit, panel.log), scale=_y_scale(panel), axis=_y_axis(panel)
+        "y:Q",  # IOPS is both quantity and unit
+        title=panel.unit
+        if panel.quantity == "IOPS"
+        else f"{panel.quantity} ({panel.unit}{', logarithmic' if panel.log else ''})",
+        scale=alt.Scale(type="log", domain=ends) if panel.log else alt.Scale(domain=ends, nice=False),
+        axis=alt.Axis(values=list(panel.ticks), format=",.6~g" if panel.log else f",.{decimals}f"),
     )
     color = alt.Color(
         "series:N",
@@ -99,14 +107,14 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
         legend=alt.Legend(columns=9) if figure.series_title else None,
     )
     base = alt.Chart(alt.NamedData(DATA)).encode(x=x, color=color)
-    bars = base.transform_filter("datum.high > datum.low").mark_rule(strokeWidth=1.4)
+    bars = base.transform_filter("datum.high > datum.low").mark_rule(strokeWidth=1.4, clip=True)
     # marks without height stay in the data of the line, so that it breaks there
     lines = base.mark_line(strokeWidth=2, invalid="break-paths-show-domains").encode(y=y)
     points = base.transform_filter("isValid(datum.y)").encode(y=y)
     if len(figure.measures) > 1:
         lines = lines.encode(strokeDash=alt.StrokeDash("measure:N", title=None, scale=_scale(figure, _DASHES)))
         points = points.encode(shape=alt.Shape("measure:N", title=None, scale=_scale(figure, _SHAPES)))
-    elif figure.with_nodes:
+    elif any(mark.apart for mark in figure.marks):
         # a diamond of the same size would look smaller
         points = points.encode(
             shape=alt.condition("datum.apart", alt.value("diamond"), alt.value("circle")),
@@ -122,11 +130,6 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
         hollow.transform_filter("datum.verdict != 'valid'"),
         dots.mark_circle(size=9, opacity=0.7).encode(y=alt.Y("one:Q")),
     ]
-    if any(mark.cut for mark in figure.marks if mark.panel == number):
-        arrows = base.transform_filter("datum.cut").encode(y=alt.Y("high:Q"))
-        layers.append(arrows.mark_point(shape="triangle-up", filled=True, size=70, opacity=1, tooltip=_TOOLTIP))
-    if any(mark.knee for mark in figure.marks if mark.panel == number):
-        layers += _knees(base)
     drawn = [layer.to_dict(validate=False, context={"top_level": False}) for layer in layers]
     for layer in drawn:
         del layer["data"]  # layers use the filtered data of their panel
@@ -153,31 +156,9 @@ def _shared(layers: Sequence[dict[str, dict[str, object]]]) -> dict[str, object]
     return found
 
 
-def _knees(base: alt.Chart) -> list[alt.Chart]:
-    """A ring at the knee of each line; for the highest line also a rule down to the axis, with its value."""
-    named = base.transform_filter("isValid(datum.label)").encode(color=alt.value(MUTED))
-    ring = base.transform_filter("isValid(datum.knee)").mark_point(filled=False, size=190, strokeWidth=1.8, opacity=1)
-    return [
-        named.mark_rule(strokeDash=[3, 3]).encode(y=alt.Y("y:Q"), y2=alt.value(_HEIGHT)),
-        named.mark_text(align="left", dx=5, fontSize=11.5).encode(y=alt.value(_HEIGHT - 8), text="label:N"),
-        ring.encode(y=alt.Y("y:Q")),
-    ]
-
-
 def _scale(figure: Figure, how: Sequence[object]) -> alt.Scale:
     """Scale of dashes or shapes: one for each measure."""
     return alt.Scale(domain=list(figure.measures), range=list(how[: len(figure.measures)]))
-
-
-def _y_scale(panel: Panel) -> alt.Scale:
-    ends = [panel.ticks[0], panel.ticks[-1]]
-    return alt.Scale(type="log", domain=ends) if panel.log else alt.Scale(domain=ends, nice=False)
-
-
-def _y_axis(panel: Panel) -> alt.Axis:
-    # all labels have as many decimals as a step needs; powers of ten differ in this
-    decimals = len(f"{panel.ticks[1]:g}".partition(".")[2])
-    return alt.Axis(values=list(panel.ticks), format=",.6~g" if panel.log else f",.{decimals}f")
 
 
 def _x_scale(values: Sequence[float]) -> alt.Scale:
@@ -188,11 +169,6 @@ def _x_scale(values: Sequence[float]) -> alt.Scale:
         return alt.Scale(type="symlog", constant=least, domain=domain, nice=False)
     # a logarithmic axis has no zero: leave a little room on both sides
     return alt.Scale(type="log", base=2, domain=[min(values) / room, max(values) * room], nice=False)
-
-
-def _x_axis(figure: Figure) -> alt.Axis:
-    labels = json.dumps({value: formats.parameter(figure.x_column, value) for value in figure.x_values})
-    return alt.Axis(values=list(figure.x_values), labelExpr=f"({labels})[datum.value]", grid=False)
 
 
 def _lines(figure: Figure) -> list[str]:

@@ -104,3 +104,21 @@ for (const gesture of ["wheel", "touchmove", "keydown", "pointerdown"]) addEvent
 function arrive() {
   asked?.scrollIntoView({behavior: "instant"});
 }
+
+// The rules for a dark system hold for the page where the reader says so; paper is always light.
+const darkRules = [...document.styleSheets[0].cssRules].filter((rule) => rule.media?.mediaText.includes("prefers-color-scheme"));
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+const theme = element("button", {
+  type: "button", id: "theme",
+  onclick: () => paint(theme.getAttribute("aria-pressed") !== "true"),
+}, "dark");
+
+function paint(dark) {
+  for (const rule of darkRules) rule.media.mediaText = dark ? "screen" : "not all";
+  document.documentElement.style.colorScheme = dark ? "dark" : "light";
+  theme.setAttribute("aria-pressed", String(dark));
+}
+
+document.querySelector(".top nav").append(theme);
+paint(prefersDark.matches);
+prefersDark.addEventListener("change", () => paint(prefersDark.matches));

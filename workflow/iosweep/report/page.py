@@ -9,8 +9,7 @@ import base64
 import hashlib
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -19,13 +18,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from iosweep.analysis import acceptance, caveats, formats
-from iosweep.analysis.acceptance import PublishedShares
-from iosweep.analysis.summary import PointSummary, summarize
+from iosweep.analysis.summary import summarize
 from iosweep.files import safe_paths
-from iosweep.report import answer, drawing, results_table, system, tables
-from iosweep.report.figures import Figure, figures
+from iosweep.report import answer, drawing, quality, results_table, system
+from iosweep.report.figures import figures
 from iosweep.tables import reader
-from iosweep.tables.reader import Campaign, load, load_latencies, load_series
+from iosweep.tables.reader import load, load_latencies, load_series
 from iosweep.text import human_count
 
 _HERE = Path(__file__).parent
@@ -44,7 +42,7 @@ def environment() -> Environment:
     made.filters |= {
         "count": human_count,
         "size": formats.size,
-        "time": _time,
+        "time": "{:%Y-%m-%d %H:%M %Z}".format,
         "thousands": "{:,}".format,
         "unbroken": _unbroken,
         "coded": _coded,
@@ -73,8 +71,12 @@ def policy(style: str, scripts: Iterable[str] = ()) -> str:
 
     Vega evaluates its expressions with an interpreter (charts.js), so that 'unsafe-eval' is not needed.
     """
-    hashes = " ".join(_hash(script) for script in scripts) or "'none'"
-    return f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
+
+    def digest(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    allowed = " ".join(map(digest, scripts)) or "'none'"
+    return f"default-src 'none'; script-src {allowed}; style-src {digest(style)}; base-uri 'none'; form-action 'none'"
 
 
 @cache
@@ -85,21 +87,8 @@ def library() -> str:
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
 def read(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
-
-
-def read_all(names: Iterable[str]) -> str:
-    """Join scripts into a module, whose first statement waits for the data."""
-    return "\n".join(map(read, names))
-
-
-def _time(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M %Z}"
 
 
 def _coded(text: str) -> Markup:
@@ -116,7 +105,7 @@ def _unbroken(text: str) -> str:
 
 
 #: In the order in which they run: each uses earlier ones.
-_SCRIPTS = ("page.js", "behind_rows.js", "results_table.js", "switches.js", "charts.js")
+_SCRIPTS = ("page.js", "behind_rows.js", "results_table.js", "charts.js")
 
 
 def write(results: Path) -> Path:
@@ -134,83 +123,56 @@ def render(results: Path) -> str:
     Raises FileNotFoundError without tables in `results`.
     """
     campaign = load(results)
-    summary = results_table.sort_results(summarize(campaign.rows), campaign.about.sweeps)
-    drawings = figures(campaign, summary)
-    shares = acceptance.published_shares(summary, campaign.about.sweeps)
-    style = read("page.css")
-    scripts = [library(), read_all(_SCRIPTS)]
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
-            policy=policy(style, scripts),
-            style=Markup(style),  # noqa: S704  our own file
-            scripts=[Markup(script) for script in scripts],  # noqa: S704  our own files and the library's
-            data=Markup(data(_data(results, campaign, summary, drawings, shares))),  # noqa: S704  base64
-            formats=formats,
-            symbols=caveats.VERDICT_SYMBOLS,
-            outcomes=acceptance.SYMBOLS,
-            **answer.answer(campaign, summary, shares),
-            **_sections(campaign, summary, drawings),
-        )
-    )
-
-
-def _sections(campaign: Campaign, results: Sequence[PointSummary], drawings: Sequence[Figure]) -> dict[str, object]:
-    """Values of the sections below the first screen."""
     about = campaign.about
-    return {
-        "sweeps": [(sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in about.sweeps],
-        "columns_of": drawing.columns,
-        "rows": len(campaign.rows),
-        "shown": len(results),
-        "constant": results_table.describe_constant(results),
-        "having": results_table.count_outcomes(results),
-        "metadata": tables.make_metadata_tables(campaign, results),
-        "checks": tables.summarize_checks(campaign.checks),
-        "coverage": tables.count_coverage(about.sweeps, results),
-        "meanings": caveats.VERDICT_MEANINGS,
-        "cpus": system.describe_cpus(campaign),
-        "nodes": system.describe_nodes(campaign),
-        "builds": tables.describe_builds(campaign, results),
-        "spack_builds": tables.describe_spack_builds(campaign),
-        "repetitions_of": tables.describe_repetitions,
-        "ingested": about.ingested,
-    }
-
-
-def _data(
-    results: Path,
-    campaign: Campaign,
-    summary: Sequence[PointSummary],
-    drawings: Sequence[Figure],
-    shares: PublishedShares,
-) -> dict[str, object]:
-    """Content of the data element, for the scripts."""
+    summary = results_table.sort_results(summarize(campaign.rows), about.sweeps)
+    drawings = figures(campaign, summary)
+    shares = acceptance.published_shares(summary, about.sweeps)
     repetitions = results_table.find_median_repetitions(summary)
-    series, rates = load_series(results, repetitions)
     latencies = load_latencies(results, results_table.find_counted_repetitions(summary))
-    places = {(result.point, result.phase): place for place, result in enumerate(summary)}
-    return {
-        "campaign": campaign.about.campaign,
+    content = {
+        "campaign": about.campaign,
         "symbols": caveats.VERDICT_SYMBOLS,
         "table": results_table.make_payload(summary, campaign.checks, shares),
         "latencies": results_table.list_latencies(summary, latencies),
-        "series": results_table.draw_over_time(summary, repetitions, series, rates),
-        "quantities": results_table.make_quantities(summary),
-        "kinds": "".join(result.kind[0] for result in summary),
+        "series": results_table.draw_over_time(summary, repetitions, load_series(results, repetitions)),
         "figures": {
             figure.name: {
                 "spec": drawing.specification(figure),
                 "marks": [_rounded(mark.values()) for mark in figure.marks],
-                "results": [places.get((mark.point or "", mark.phase)) for mark in figure.marks]
-                if figure.slice
-                else None,
             }
             for figure in drawings
             if figure.panels
         },
     }
+    style, scripts = read("page.css"), [library(), "\n".join(map(read, _SCRIPTS))]
+    template = environment().get_template("page.html")
+    return template.render(
+        policy=policy(style, scripts),
+        style=Markup(style),  # noqa: S704  our own file
+        scripts=[Markup(script) for script in scripts],  # noqa: S704  our own files and the library's
+        data=Markup(data(content)),  # noqa: S704  base64
+        formats=formats,
+        symbols=caveats.VERDICT_SYMBOLS,
+        outcomes=acceptance.SYMBOLS,
+        **answer.answer(campaign, summary, shares),
+        # sections below the first screen
+        sweeps=[(sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in about.sweeps],
+        columns_of=drawing.columns,
+        rows=len(campaign.rows),
+        shown=len(summary),
+        constant=results_table.describe_constant(summary),
+        having=results_table.count_outcomes(summary),
+        metadata=results_table.make_metadata_tables(campaign, summary),
+        checks=quality.summarize_checks(campaign.checks),
+        coverage=quality.count_coverage(about.sweeps, summary),
+        meanings=caveats.VERDICT_MEANINGS,
+        cpus=system.describe_cpus(campaign),
+        nodes=system.describe_nodes(campaign),
+        builds=quality.describe_builds(campaign, summary),
+        spack_builds=quality.describe_spack_builds(campaign),
+        repetitions_of=quality.describe_repetitions,
+        ingested=about.ingested,
+    )
 
 
 def _rounded(value: object) -> object:

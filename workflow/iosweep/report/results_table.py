@@ -1,10 +1,11 @@
-"""The table of results: a row for each phase of a point, with its repetitions, rates over time, latencies. Pure."""
+"""The table of results: a row for each phase of a point, and what is behind it; mdtest's rates by operation. Pure."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 from msgspec import Struct
@@ -12,13 +13,26 @@ from msgspec import Struct
 from iosweep.analysis import caveats, formats
 from iosweep.analysis.acceptance import PublishedShares
 from iosweep.analysis.formats import Unit
-from iosweep.analysis.summary import OUTCOMES, PointSummary, hosts_of, merge_point_parameters, outcome, phase_order
-from iosweep.details import Histogram, NodeRate, Series, summed
+from iosweep.analysis.slices import axes_of, split
+from iosweep.analysis.summary import (
+    OUTCOMES,
+    PointSummary,
+    distinct,
+    distinct_or_unknown,
+    hosts_of,
+    merge_point_parameters,
+    outcome,
+    phase_order,
+)
+from iosweep.details import Histogram, Series, summed
 from iosweep.judge.agreement import COUNTED
 from iosweep.plan.model import SweepFacts
-from iosweep.report.tables import Phase, find_open_checks
-from iosweep.tables.reader import CheckRow, PhaseKey, ResultRow, Value
+from iosweep.report.quality import Phase, find_open_checks
+from iosweep.tables.reader import Campaign, CheckRow, PhaseKey, ResultRow, Value
 from iosweep.tools import Option, parameters
+from iosweep.tools.axes import NODES
+from iosweep.tools.mdtest.command import OPTIONS
+from iosweep.tools.mdtest.output import ROWS
 
 # the table
 
@@ -46,15 +60,6 @@ _ONE_REPETITION = {
     "close_s": ("close", "s", 1.0),
     "start_skew_s": ("start skew", "ms", 1e-3),
     "passes": ("passes", "", 1.0),
-}
-#: Choices of the switches: title -> column.
-_SWITCHES = {
-    "throughput": "bandwidth_bytes_per_s",
-    "IOPS": "ops_per_s",
-    "mean latency": "latency_mean_s",
-    "p50": "latency_p50_s",
-    "p99": "latency_p99_s",
-    "p99.9": "latency_p99_9_s",
 }
 
 
@@ -213,9 +218,15 @@ def _columns(results: Sequence[PointSummary], shares: PublishedShares) -> Iterat
                 for of, attribute in (("median", "median"), ("min", "low"), ("max", "high")):
                     yield Column(of, "number", of, unit, rank=7), _of_operations(attribute)
     if shares:
-        texts = {key: (first.published.text, _scaled(first.share, 0.01)) for key, (first, *_) in shares.items()}
-        yield Column("published", "text", "published", rank=3), lambda r: texts.get((r.point, r.phase), (None, None))[0]
-        yield Column("share", "number", "share", "%", rank=3), lambda r: texts.get((r.point, r.phase), (None, None))[1]
+        best = {key: first for key, (first, *_) in shares.items()}
+        yield (
+            Column("published", "text", "published", rank=3),
+            lambda r: one.published.text if (one := best.get((r.point, r.phase))) else None,
+        )
+        yield (
+            Column("share", "number", "share", "%", rank=3),
+            lambda r: _scaled(one.share, 0.01) if (one := best.get((r.point, r.phase))) else None,
+        )
     yield Column("point", "point", "point", rank=8), lambda result: result.point
 
 
@@ -246,6 +257,102 @@ def _of_operations(attribute: str) -> _Read:
 def _scaled(value: float | None, unit: float) -> float | None:
     """Convert to a unit and round to six significant digits, to save bytes."""
     return None if value is None else float(f"{value / unit:.6g}")
+
+
+# mdtest's rates by operation
+
+
+@dataclass(frozen=True)
+class SummaryCell:
+    """A figure with its unit, "" without one, and smaller lines below it. verdict: "" if nothing was measured."""
+
+    value: str
+    lines: tuple[str, ...]
+    verdict: str
+
+
+@dataclass(frozen=True)
+class TableRow:
+    title: str
+    cells: tuple[SummaryCell, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """sources: names of its sweeps, or its suite; title: distinguishes several tables of the same sources, else "";
+    about: conditions and parameters of all figures."""
+
+    sources: tuple[str, ...]
+    title: str
+    about: str
+    columns: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+
+
+def make_metadata_tables(campaign: Campaign, results: Sequence[PointSummary]) -> list[Table]:
+    """Rates of mdtest by operation (rows) and an axis (columns): a table for each sweep and value of other axes."""
+    conditions = formats.conditions(results)
+    measured = [r for r in merge_point_parameters(results) if (r.tool, r.kind) == ("mdtest", "metadata")]
+    tables: dict[Table, tuple[str, ...]] = {}  # table without sources -> its sources: sweeps may share points
+    for sweep in campaign.about.sweeps:
+        points = set(sweep.points)
+        mine = [result for result in measured if result.point in points]
+        for condition in dict.fromkeys(conditions[result.point] for result in mine):
+            own = [result for result in mine if conditions[result.point] == condition]
+            varying = [axis for axis in _AXES if axis in axes_of(sweep) and len(distinct(own, axis)) > 1]
+            for fixed, part in split(own, varying[1:]):
+                condition_text = formats.describe(condition, "metadata")
+                if table := _metadata(condition_text, part, varying[0] if varying else "nodes", fixed):
+                    tables[table] = (*tables.get(table, ()), sweep.name)
+    return [replace(table, sources=sources) for table, sources in tables.items()]
+
+
+#: Candidates for the columns: the first axis that varies. Each combination of the other axes has its own table.
+_AXES = [NODES.column, *(option.column for option in OPTIONS.values())]
+
+
+def _metadata(
+    condition: str, results: Sequence[PointSummary], across: str, fixed: Mapping[str, Value | None]
+) -> Table | None:
+    by_place = {(result.phase, result.parameters[across]): result for result in reversed(results)}
+    measured = {value for (_, value), result in by_place.items() if result.headline}
+    shown = [value for value in distinct_or_unknown(results, across) if value in measured]
+    if not shown:
+        return None  # the first screen says why there are no figures
+    rows = [
+        TableRow(ROWS.get(phase, formats.phase(phase)), tuple(_cell(by_place.get((phase, value))) for value in shown))
+        for phase in sorted({result.phase for result in results}, key=phase_order)
+    ]
+    place = {name: distinct_or_unknown(results, name) for name in _AXES if name != across and name not in fixed}
+    same = [
+        formats.named(name, values[0]) for name, values in place.items() if len(values) == 1 and values[0] is not None
+    ]
+    return Table(
+        sources=(),
+        title=", ".join(formats.named(name, value) for name, value in fixed.items()),
+        about="; ".join([condition, *same]),
+        columns=tuple(formats.named(across, value) for value in shown),
+        rows=tuple(rows),
+    )
+
+
+def _cell(result: PointSummary | None) -> SummaryCell:
+    """The mean, and below it confidence interval, smallest and largest repetition, and standard deviation."""
+    if result is None:
+        return SummaryCell("", (), "")
+    metric = result.headline
+    if metric is None:
+        return SummaryCell("", (), result.verdict)
+    lines = []
+    if metric.sd is None:
+        lines.append("one repetition")
+    else:
+        if metric.ci95_share is not None:
+            lines.append(f"± {100 * metric.ci95_share:.1f} % (95 % CI)")
+        lines.append(f"min {formats.number(metric.low)}, max {formats.number(metric.high)}")
+        iterations = " iterations" if metric.iterations > 1 else ""
+        lines.append(f"std dev {formats.number(metric.sd)} (n = {metric.n * metric.iterations}{iterations})")
+    return SummaryCell(formats.number(metric.mean), tuple(lines), result.verdict)
 
 
 # behind a row: its repetitions
@@ -308,55 +415,15 @@ _REPETITION: list[tuple[Column, Callable[[ResultRow], Cell]]] = [
 ]
 
 
-# data for the switches of the figures
+# behind a row: rates over time, latencies
 
+#: Limits of the page: values of a line, lines of a figure, bytes of all figures.
+MOST_VALUES, MOST_LINES, MOST_BYTES = 60, 8, 350_000
 
-class Quantity(Struct, frozen=True):
-    """A quantity of all results in SI base units, None without a value; for the page's script.
-
-    low, high: the smallest and the largest of several repetitions; units: (name, size, smallest figure shown in it).
-    """
-
-    units: list[tuple[str, float, float]]
-    metadata_units: list[tuple[str, float, float]]
-    y: list[float | None]
-    low: list[float | None]
-    high: list[float | None]
-
-
-def make_quantities(results: Sequence[PointSummary]) -> dict[str, Quantity]:
-    """Quantities that any result has, for the switches."""
-
-    def rounded(values: Iterable[float | None]) -> list[float | None]:
-        return [None if value is None else float(f"{value:.4g}") for value in values]
-
-    def units(column: str, kind: str) -> list[tuple[str, float, float]]:
-        return [(unit.name, unit.size, unit.least) for unit in formats.units_of(column, kind)]
-
-    shown = {}
-    for title, column in _SWITCHES.items():
-        if any(column in result.metrics for result in results):
-            several = [m if (m := result.metrics.get(column)) and m.n > 1 else None for result in results]
-            shown[title] = Quantity(
-                units(column, "data"),
-                units(column, "metadata"),
-                rounded(result.typical(column) for result in results),
-                rounded(m.low if m else None for m in several),
-                rounded(m.high if m else None for m in several),
-            )
-    return shown
-
-
-# behind a row: rates over time, rates of nodes and workers, latencies
-
-#: Limits of the page: values of a line, lines of a figure, rows of a table of rates, bytes of all of these.
-MOST_VALUES, MOST_LINES, MOST_RATES, MOST_BYTES = 60, 8, 16, 350_000
-
-_SHARE = (Unit("%", 0.01, 0.0),)
 _RATES = {"bandwidth_bytes_per_s": formats.THROUGHPUT, "ops_per_s": formats.OPS}
 #: Title -> unit, and quantity -> its name beside others. Quantities that are always zero are not drawn.
 _OF_NODES: Mapping[str, tuple[Sequence[Unit], Mapping[str, str]]] = {
-    "CPUs that measure, busy": (_SHARE, {"measuring_cpus_busy_share": ""}),
+    "CPUs that measure, busy": ((Unit("%", 0.01, 0.0),), {"measuring_cpus_busy_share": ""}),
     "Client of the file system": (
         formats.THROUGHPUT,
         {"client_read_bytes_per_s": "read", "client_written_bytes_per_s": "written"},
@@ -391,20 +458,17 @@ class Drawing(Struct, frozen=True, omit_defaults=True):
     title: str
     unit: str
     lines: tuple[Line, ...]
-    thin: bool = False
     left: int = 0
 
 
-class OfResult(Struct, frozen=True, omit_defaults=True):
-    """Data over time behind a row, from one repetition.
+class OverTime(Struct, frozen=True, omit_defaults=True):
+    """Figures over the time of one repetition, behind a row.
 
-    `rates`: slowest first; `elsewhere`: too large for the page, so only in the tables; `none`: why there is nothing.
+    `elsewhere`: too large for the page, so only in the tables; `none`: why there is nothing.
     """
 
     repetition: int = 0
     drawings: tuple[Drawing, ...] = ()
-    rates: tuple[tuple[str, str, str], ...] = ()
-    rates_left: int = 0
     elsewhere: bool = False
     none: str = ""
 
@@ -428,106 +492,65 @@ def draw_over_time(
     results: Sequence[PointSummary],
     repetitions: Mapping[PhaseKey, int],
     series: Mapping[PhaseKey, Sequence[Series]],
-    rates: Mapping[PhaseKey, Sequence[NodeRate]],
     most: int = MOST_BYTES,
-) -> list[OfResult]:
-    """The figures over time behind each row, or why there are none. series, rates: of the chosen repetitions."""
-    found: list[OfResult] = []
+) -> list[OverTime]:
+    """The figures over time behind each row, or why there are none. series: of the chosen repetitions."""
+    found: list[OverTime] = []
     for result in results:
         key = result.point, result.phase
-        lines, parts = series.get(key, ()), rates.get(key, ())
-        if not lines and not parts:
+        lines = [one for one in series.get(key, ()) if one.worker is None]
+        if not lines:
             none = "series.parquet has none of its repetitions; neither the tool nor the node has recorded any"
-            found.append(OfResult(none=none if result.measured else "nothing was measured"))
+            found.append(OverTime(none=none if result.measured else "nothing was measured"))
             continue
-        listed = list(_node_rates(parts, formats.units_of("", result.kind)))
-        made = OfResult(
-            repetition=repetitions[key],
-            drawings=(*_rates(lines), *_of_nodes(lines)),
-            rates=tuple(listed[:MOST_RATES]),
-            rates_left=max(0, len(listed) - MOST_RATES),
-        )
+        made = OverTime(repetitions[key], (*_rates(lines), *_of_nodes(lines)))
         size = len(msgspec.json.encode(made))
-        found.append(made if size <= most else OfResult(made.repetition, elsewhere=True))
+        found.append(made if size <= most else OverTime(made.repetition, elsewhere=True))
         most -= size if size <= most else 0
     return found
 
 
-def _rates(series: Sequence[Series]) -> list[Drawing]:
-    """The total rate; the rates of several nodes; the rates of several workers."""
+def _rates(series: Sequence[Series]) -> Iterator[Drawing]:
+    """The total rate, and the rates of several nodes: throughput, or operations without it."""
     for name, units in _RATES.items():
-        nodes = [one for one in series if one.name == name and one.worker is None]
-        workers = [one for one in series if one.name == name and one.worker is not None]
-        if nodes or workers:
-            whole = summed(nodes) if nodes else None  # the table may lack nodes
-            title = f"Rate, sum of {len(nodes)} nodes" if len(nodes) > 1 else "Rate"
-            found = [_drawing(title, units, [("", whole)])] if whole else []
+        if nodes := [one for one in series if one.name == name]:
+            if whole := summed(nodes):  # the table may lack nodes
+                title = f"Rate, sum of {len(nodes)} nodes" if len(nodes) > 1 else "Rate"
+                yield from _drawing(title, units, [("", whole)])
             if len(nodes) > 1:
-                found.append(_drawing("Rate of each node", units, [(one.host, one) for one in nodes]))
-            if len(workers) > 1:
-                several = len({one.host for one in workers}) > 1
-                named = [(_part(one.host if several else "", one.worker), one) for one in workers]
-                found.append(_drawing("Rate of each worker", units, named, thin=True))
-            return [drawing for drawing in found if drawing]
-    return []
+                yield from _drawing("Rate of each node", units, [(one.host, one) for one in nodes])
+            return
 
 
-def _of_nodes(series: Sequence[Series]) -> list[Drawing]:
-    found: list[Drawing] = []
+def _of_nodes(series: Sequence[Series]) -> Iterator[Drawing]:
+    """Counters of the nodes."""
     for title, (units, names) in _OF_NODES.items():
-        several = len({one.host for one in series if one.worker is None and one.name in names}) > 1
-        lines = [
-            (" ".join(filter(None, (one.host if several else "", names[one.name]))), one)
-            for one in series
-            if one.worker is None and one.name in names
-        ]
-        drawing = _drawing(title, units, lines) if any(value > 0 for _, one in lines for value in one.values) else None
-        found += [drawing] if drawing else []
-    return found
+        own = [one for one in series if one.name in names]
+        several = len({one.host for one in own}) > 1
+        lines = [(" ".join(filter(None, (one.host if several else "", names[one.name]))), one) for one in own]
+        if any(value > 0 for one in own for value in one.values):
+            yield from _drawing(title, units, lines)
 
 
-def _drawing(
-    title: str, units: Sequence[Unit], named: Sequence[tuple[str, Series]], thin: bool = False
-) -> Drawing | None:
-    """A figure of all lines, or of the lowest and the highest; None without readings."""
-    known = [(name, one, read) for name, one in named if (read := _read(one))]
-    if not known:
-        return None
-    if len(known) > MOST_LINES:
-        ranked = sorted(known, key=lambda line: sum(line[2]) / len(line[2]))
-        shown = [*ranked[: MOST_LINES // 2], *ranked[-MOST_LINES // 2 :]]
-    else:
-        shown = known
-    unit = formats.pick(units, max(max(read) for *_, read in shown))
-    lines = (_line(name, one.coarser(MOST_VALUES), unit) for name, one, _ in shown)
-    return Drawing(title, unit.name, tuple(lines), thin, len(known) - len(shown))
-
-
-def _line(name: str, series: Series, unit: Unit) -> Line:
-    values = (None if math.isnan(value) else float(f"{value / unit.size:.3g}") for value in series.values)
-    return Line(name, float(f"{series.begin_s:.4g}"), float(f"{series.interval_s:.4g}"), tuple(values))
-
-
-def _read(series: Series) -> list[float]:
-    return [value for value in series.values if not math.isnan(value)]
-
-
-def _node_rates(rates: Sequence[NodeRate], operations: Sequence[Unit]) -> Iterator[tuple[str, str, str]]:
-    """(node or worker, throughput, operations), slowest first: nodes where there are several, then workers."""
-    several = len({one.host for one in rates}) > 1
-    for parts in ([r for r in rates if r.worker is None], [r for r in rates if r.worker is not None]):
-        if len(parts) > 1:
-            for one in sorted(parts, key=lambda one: one.bandwidth_bytes_per_s or one.ops_per_s or 0.0):
-                bandwidth, ops = one.bandwidth_bytes_per_s, one.ops_per_s
-                yield (
-                    _part(one.host if several or one.worker is None else "", one.worker),
-                    "" if bandwidth is None else formats.quantity(bandwidth, formats.THROUGHPUT),
-                    "" if ops is None else formats.quantity(ops, operations),
-                )
-
-
-def _part(host: str, worker: int | None) -> str:
-    return ", ".join(filter(None, (host, "" if worker is None else f"worker {worker}")))
+def _drawing(title: str, units: Sequence[Unit], named: Sequence[tuple[str, Series]]) -> Iterator[Drawing]:
+    """A figure of all lines, or of the lowest and the highest; nothing without readings."""
+    means: list[tuple[float, float, str, Series]] = []  # mean, highest value
+    for name, one in named:
+        if read := [value for value in one.values if not math.isnan(value)]:
+            means.append((sum(read) / len(read), max(read), name, one))
+    if not means:
+        return
+    drawn = means
+    if len(means) > MOST_LINES:
+        ranked = sorted(means, key=lambda line: line[0])
+        drawn = [*ranked[: MOST_LINES // 2], *ranked[-MOST_LINES // 2 :]]
+    unit = formats.pick(units, max(highest for _, highest, *_ in drawn))
+    lines = []
+    for _, _, name, one in drawn:
+        short = one.coarser(MOST_VALUES)
+        values = (None if math.isnan(value) else float(f"{value / unit.size:.3g}") for value in short.values)
+        lines.append(Line(name, float(f"{short.begin_s:.4g}"), float(f"{short.interval_s:.4g}"), tuple(values)))
+    yield Drawing(title, unit.name, tuple(lines), len(means) - len(drawn))
 
 
 def find_counted_repetitions(results: Sequence[PointSummary]) -> set[tuple[str, str, int]]:
@@ -538,8 +561,10 @@ def find_counted_repetitions(results: Sequence[PointSummary]) -> set[tuple[str, 
 
 def list_latencies(results: Sequence[PointSummary], known: Mapping[tuple[str, str], Histogram]) -> dict[str, object]:
     """For the page's script: percents, and the latencies of each result at these in seconds (empty without any)."""
-    found = [known.get((result.point, result.phase)) for result in results]
+    merged = [known.get((result.point, result.phase)) for result in results]
     return {
         "percents": PERCENTS,
-        "of": [[float(f"{own:.3g}") for own in one.percentiles(PERCENTS, _BEYOND)] if one else [] for one in found],
+        "of": [
+            [float(f"{value:.3g}") for value in one.percentiles(PERCENTS, _BEYOND)] if one else [] for one in merged
+        ],
     }

@@ -1,4 +1,4 @@
-"""The nodes that measured: common and different facts, the node check, pictures of their CPUs. Pure."""
+"""The nodes that measured: common and different facts, the node check, their CPUs, proof of pinning. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from statistics import median
 from iosweep.analysis import caveats, formats
 from iosweep.analysis.summary import PointSummary, worst
 from iosweep.judge.agreement import COUNTED
-from iosweep.node.cpus import CONFIGURATION, NO_CPUS, Overlap, Topology, listed, named, overlap, parse
-from iosweep.report.tables import Cell, Table, TableRow
+from iosweep.node.cpus import CONFIGURATION, Overlap, listed, named, overlap, parse
+from iosweep.report.results_table import SummaryCell, Table, TableRow
 from iosweep.tables.reader import Campaign, CheckRow, NodeRow, ResultRow
 from iosweep.text import human_count, some
 from iosweep.tools.axes import TRANSFER_SIZE
@@ -280,21 +280,21 @@ def _sentence(
     return f"None of {len(hosts)} nodes stands out; the furthest from the nodes' median is {off}."
 
 
-def _median(result: PointSummary, comparison: Comparison | None) -> Cell:
+def _median(result: PointSummary, comparison: Comparison | None) -> SummaryCell:
     if comparison is None:
-        return Cell("", (), "")
+        return SummaryCell("", (), "")
     allowed = () if comparison.allowed is None else (f"± {_percent(comparison.allowed)} allowed",)
-    return Cell(_quantity(result, comparison.median), allowed, "")
+    return SummaryCell(_quantity(result, comparison.median), allowed, "")
 
 
-def _cell(host: str, result: PointSummary, comparison: Comparison | None) -> Cell:
+def _cell(host: str, result: PointSummary, comparison: Comparison | None) -> SummaryCell:
     verdicts = [row.verdict for row in result.rows if row.host == host]
     verdict = worst(verdicts) if verdicts else ""
     if comparison is None or host not in comparison.values:
-        return Cell("", (), verdict)
+        return SummaryCell("", (), verdict)
     ratio = comparison.ratio(host)
     odd = ("slow " if ratio < 1 else "fast ") if comparison.stands_out(host) else ""
-    return Cell(_quantity(result, comparison.values[host]), (f"{odd}{_percent(ratio)}",), verdict)
+    return SummaryCell(_quantity(result, comparison.values[host]), (f"{odd}{_percent(ratio)}",), verdict)
 
 
 def _test_title(result: PointSummary) -> str:
@@ -313,10 +313,7 @@ def _percent(ratio: float) -> str:
 
 # CPUs
 
-#: Most pictures that are shown; other nodes are named.
-MOST = 8
-
-#: State of a CPU -> its text in the legend, in the order of the legend.
+#: State of a CPU -> its meaning, in the order of the page.
 STATES = {
     "conflict": "reserved, and used all the same",
     "stray": "used, though not in the allocation",
@@ -328,94 +325,75 @@ STATES = {
 
 
 @dataclass(frozen=True)
-class Cpu:
-    """number: of the kernel, P#; state: of STATES; title: with the logical number, L#."""
-
-    number: int
-    state: str
-    title: str
-
-
-#: (title of a NUMA node, its cores, with siblings together); (title of a socket, its NUMA nodes)
-Numa = tuple[str, list[list[Cpu]]]
-Socket = tuple[str, list[Numa]]
-
-
-@dataclass(frozen=True)
-class Picture:
-    """The CPUs of nodes that look the same. legend: (state, meaning, number of CPUs, CPUs); reserved: sources that
-    reserve CPUs."""
+class NodeCpus:
+    """The CPUs of nodes that look the same, by the kernel's numbers."""
 
     hosts: str
     about: str
-    legend: tuple[tuple[str, str, int, str], ...]
-    reserved: tuple[str, ...]
-    sockets: tuple[Socket, ...]
+    states: tuple[tuple[str, str, int, str], ...]  # state, meaning, number of CPUs, CPUs
+    reserved: tuple[str, ...]  # sources that reserve CPUs
 
     @property
     def wrong(self) -> bool:
         """Whether something ran on CPUs where it must not."""
-        return any(state in ("conflict", "stray") for state, *_ in self.legend)
+        return any(state in ("conflict", "stray") for state, *_ in self.states)
 
 
 @dataclass(frozen=True)
 class Cpus:
-    """told: how ranks and workers were bound; problems: (nodes, reserved CPUs that a job may use there); others: nodes
-    without a picture."""
+    """told: how ranks and workers were bound; problems: (nodes, reserved CPUs that a job may use there)."""
 
     told: tuple[str, ...]
     problems: tuple[tuple[str, Overlap], ...]
-    pictures: tuple[Picture, ...]
-    others: tuple[str, ...]
+    nodes: tuple[NodeCpus, ...]
 
 
 def describe_cpus(campaign: Campaign) -> Cpus | None:
-    """The CPUs of a campaign's nodes; None if no node recorded any."""
+    """The CPUs of a campaign's nodes, nodes where something is wrong first; None if no node recorded any."""
     alike: dict[object, list[NodeRow]] = {}
     problems: dict[Overlap, list[str]] = {}
     for node in sorted(campaign.nodes, key=lambda node: formats.natural(node.host)):
         if node.cores:
             shown = (node.cores, node.socket_cpus, node.cpus_allowed, node.reserved_cpus, node.used_cpus, node.numa)
-            alike.setdefault((*shown, tuple(_near(node).items()), tuple(_reserved(node))), []).append(node)
+            alike.setdefault((*shown, tuple(_reserved(node))), []).append(node)
         if node.cpus_allowed and (one := overlap(parse(node.cpus_allowed), node.reserved)):
             problems.setdefault(one, []).append(node.host)
-    pictures = sorted(map(_picture, alike.values()), key=lambda picture: not picture.wrong)
-    if not pictures and not any(row.pinning for row in campaign.rows):
+    groups = sorted(map(_cpus_of, alike.values()), key=lambda group: not group.wrong)
+    if not groups and not any(row.pinning for row in campaign.rows):
         return None
+    rows = [row for row in campaign.rows if row.figures.get("wall_s")]  # those that ran
+    modes = Counter(map(_mode, rows)).most_common()
     return Cpus(
-        tuple(_modes(campaign)),
-        tuple((formats.hosts(hosts), one) for one, hosts in problems.items()),
-        tuple(pictures[:MOST]),
-        tuple(picture.hosts for picture in pictures[MOST:]),
+        told=tuple(f"{_share(count, len(rows), text)}." for text, count in modes),
+        problems=tuple((formats.hosts(hosts), one) for one, hosts in problems.items()),
+        nodes=tuple(groups),
     )
 
 
-def _picture(nodes: Sequence[NodeRow]) -> Picture:
+def _cpus_of(nodes: Sequence[NodeRow]) -> NodeCpus:
     node, topology = nodes[0], nodes[0].topology
     allowed = topology.cpus if node.cpus_allowed is None else parse(node.cpus_allowed)
     reserved, used = parse(node.reserved_cpus or ""), parse(node.used_cpus or "")
-    states = {cpu: _state(cpu in allowed, cpu in reserved, cpu in used) for cpu in topology.logical}
-    cpus = {
-        cpu: Cpu(cpu, states[cpu], f"P#{cpu}, L#{place}: {STATES[states[cpu]]}")
-        for place, cpu in enumerate(topology.logical)
-    }
-    return Picture(
+    cpus_of: dict[str, list[int]] = {}
+    for cpu in topology.logical:
+        if cpu in used:
+            state = "conflict" if cpu in reserved else "used" if cpu in allowed else "stray"
+        else:
+            state = "reserved" if cpu in reserved else "free" if cpu in allowed else "outside"
+        cpus_of.setdefault(state, []).append(cpu)
+    parts = [human_count(len(topology.sockets), "socket")]
+    parts += [human_count(len(topology.numa), "NUMA node")] if topology.numa else []
+    parts += [human_count(len(topology.cores), "core")]
+    return NodeCpus(
         hosts=formats.hosts(node.host for node in nodes),
-        about=_about(topology),
-        legend=tuple(
-            (state, title, len(own), listed(own))
-            for state, title in STATES.items()
-            if (own := [cpu for cpu in topology.logical if states[cpu] == state])
+        about=f"{human_count(len(topology.cpus), 'CPU')}: {', '.join(parts)}",
+        states=tuple(
+            (state, meaning, len(cpus), listed(cpus))
+            for state, meaning in STATES.items()
+            if (cpus := cpus_of.get(state))
         ),
         reserved=tuple(_reserved(node)),
-        sockets=tuple(_sockets(topology, cpus, _near(node))),
     )
-
-
-def _state(allowed: bool, reserved: bool, used: bool) -> str:
-    if used:
-        return "conflict" if reserved else "used" if allowed else "stray"
-    return "reserved" if reserved else "free" if allowed else "outside"
 
 
 def _reserved(node: NodeRow) -> Iterator[str]:
@@ -433,45 +411,12 @@ def _reserved(node: NodeRow) -> Iterator[str]:
         yield f"{which}{one.source}{says}"
 
 
-def _near(node: NodeRow) -> dict[int, str]:
-    """NUMA node -> its network interfaces that are up."""
-    found: dict[int, str] = {}
-    for nic in node.nics or ():
-        if nic.state == "up" and nic.numa_node is not None:
-            found[nic.numa_node] = ", ".join(filter(None, [found.get(nic.numa_node), nic.name]))
-    return found
-
-
-def _about(topology: Topology) -> str:
-    """`64 CPUs: 2 sockets, 4 NUMA nodes, 32 cores, whose siblings stand in one frame`"""
-    parts = [human_count(len(topology.sockets), "socket")]
-    parts += [human_count(len(topology.numa), "NUMA node")] if topology.numa else []
-    parts += [human_count(len(topology.cores), "core")]
-    parts += ["whose siblings stand in one frame"] if len(topology.cores) < len(topology.cpus) else []
-    return f"{human_count(len(topology.cpus), 'CPU')}: {', '.join(parts)}"
-
-
-def _sockets(topology: Topology, cpus: Mapping[int, Cpu], near: Mapping[int, str]) -> Iterator[Socket]:
-    """The sockets, each with its NUMA nodes. A NUMA node over several sockets (virtual machines) is in each."""
-    places = [
-        (f"NUMA node {number}" + (f" ({near[number]})" if number in near else ""), own)
-        for number, own in sorted(topology.numa.items())
-    ]
-    places.append(("no NUMA node" if topology.numa else "", topology.cpus - NO_CPUS.union(*topology.numa.values())))
-    for number, socket in enumerate(topology.sockets):
-        numas = []
-        for title, node in places:
-            if own := node & socket:
-                numas.append((title, [[cpus[cpu] for cpu in sorted(core)] for core in topology.cores if core <= own]))
-        yield f"socket {number}", numas
-
-
 # pinning
 
 #: Check -> meaning of a fail, and of a pass.
 _CHECKS = {
     "reserved_cpus": ("something could run on reserved CPUs", "none was allowed on a reserved CPU"),
-    "pinned": ("processes could run elsewhere than they were bound", "each kept to the CPUs it was bound to"),
+    "pinned": ("processes did not have the CPUs planned for them", "each had the CPUs planned for it"),
 }
 
 
@@ -493,14 +438,6 @@ def pinning_proven(campaign: Campaign) -> tuple[bool, str] | None:
     open_ = max(counts[name]["not checked"] for name in proven)
     more = f"; {human_count(open_, 'row')} not checked" if open_ else ""
     return False, f"{_share(least, len(rows), text)}{more}."
-
-
-def _modes(campaign: Campaign) -> Iterator[str]:
-    """How ranks and workers were pinned. pinning_proven says whether that worked."""
-    rows = [row for row in campaign.rows if row.figures.get("wall_s")]  # those that ran
-    modes = Counter(map(_mode, rows))
-    for text, count in modes.most_common():
-        yield f"{_share(count, len(rows), text)}."
 
 
 def _mode(row: ResultRow) -> str:

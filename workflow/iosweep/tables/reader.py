@@ -15,7 +15,7 @@ import msgspec
 from msgspec import field
 
 from iosweep.config.criteria import Criterion
-from iosweep.details import Histogram, NodeRate, Series
+from iosweep.details import Histogram, Series
 from iosweep.errors import Obstacle
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Count, Damaged, Integer, Moment, Part
@@ -215,33 +215,22 @@ def mark_imprecise(rows: Iterable[ResultRow], checks: Iterable[CheckRow]) -> Ite
 PhaseKey = tuple[str, str]
 
 
-def load_series(
-    results: Path, repetitions: Mapping[PhaseKey, int]
-) -> tuple[dict[PhaseKey, list[Series]], dict[PhaseKey, list[NodeRate]]]:
-    """The series and the rates of nodes of one repetition of each phase: all of a campaign's can be gigabytes.
+def load_series(results: Path, repetitions: Mapping[PhaseKey, int]) -> dict[PhaseKey, list[Series]]:
+    """The series of one repetition of each phase: all of a campaign's can be gigabytes.
 
     Raises FileNotFoundError, documents.Damaged.
     """
     series: dict[PhaseKey, list[Series]] = {}
-    rates: dict[PhaseKey, list[NodeRate]] = {}
-    points = {point for point, _ in repetitions}
 
-    def read_series(values: Mapping[str, Any]) -> None:
+    def read(values: Mapping[str, Any]) -> None:
         key = values["point"], values["phase"]
         if repetitions.get(key) == values["repetition"]:
-            read = tuple(math.nan if value is None else value for value in values["values"])
+            figures = tuple(math.nan if value is None else value for value in values["values"])
             place = {name: values[name] for name in ("interval_s", "begin_s", "host", "worker")}
-            series.setdefault(key, []).append(Series(values["quantity"], read, **place))
+            series.setdefault(key, []).append(Series(values["quantity"], figures, **place))
 
-    def read_rate(values: Mapping[str, Any]) -> None:
-        key = values["point"], values["phase"]
-        if repetitions.get(key) == values["repetition"]:
-            rate = {name: values[name] for name in ("worker", "bandwidth_bytes_per_s", "ops_per_s")}
-            rates.setdefault(key, []).append(NodeRate(values["host"], **rate))
-
-    read_rows(results, "series.parquet", read_series, points=points)
-    read_rows(results, "node_rates.parquet", read_rate, points=points)
-    return series, rates
+    read_rows(results, "series.parquet", read, points={point for point, _ in repetitions})
+    return series
 
 
 def load_latencies(results: Path, counted: Collection[tuple[str, str, int]]) -> dict[PhaseKey, Histogram]:
