@@ -1,27 +1,24 @@
-"""IO500: result directories; its summary beside the figures of its outputs, and the score.
+"""IO500: outputs of its phases, and the workload that a file is named after.
 
 The texts are written here: runs that a deadline ended, without Max, Summary and `Finished`; lines between a table's
 header and its row; tables of rates and of times, whatever their titles say; names with a colon.
 """
 
-import math
 from functools import lru_cache
 
 import pytest
 
 from iosweep.ingest import outputs
 from iosweep.ingest.outputs import readings
-from iosweep.tools.reading import Reading, ReadingProblem
+from iosweep.tools.reading import Reading
 
 TASKS, TRANSFER, SEGMENTS, TOTAL_S = 64, 47008, 500_000, 310.76
 #: Bytes that each phase of IOR moved, and kIOPS of the others.
 MOVED = {
     name: TASKS * TRANSFER * pieces
-    for name, pieces in zip(outputs.BANDWIDTH, (412345, 226789, 104321, 92345), strict=True)
+    for name, pieces in {"ior-easy-write": 412345, "ior-hard-write": 104321, "ior-hard-read": 92345}.items()
 }
-RATES = dict(zip(outputs.METADATA, (10.125, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0), strict=True))
-FIGURES = {name: moved / TOTAL_S / (1 << 30) for name, moved in MOVED.items()} | RATES | {outputs.FIND: 80.0}
-MDTEST_ROWS = {"create": "File creation", "stat": "File stat", "read": "File read", "delete": "File removal"}
+MDTEST_ROWS = ("File creation", "File stat", "File read", "File removal")
 
 
 def ior(access: str, moved: int) -> str:
@@ -57,7 +54,7 @@ def ior(access: str, moved: int) -> str:
 
 def mdtest(label: str, rate: float) -> str:
     """A run of one phase: 16 ranks on 2 nodes with 1,000 files each, and a table of times behind that of rates."""
-    names = (*MDTEST_ROWS.values(), "Tree creation", "Tree removal")
+    names = (*MDTEST_ROWS, "Tree creation", "Tree removal")
     heading = "   Operation    Max   Min   Mean   Std Dev\n   ---------\n"
     rates, times = (
         "".join(f"   {n:22} " + 3 * f"{value * (n == label):14.3f} " + f"{0:14.3f}\n" for n in names)
@@ -75,43 +72,14 @@ def mdtest(label: str, rate: float) -> str:
 
 def text(phase: str) -> str:
     if phase in MOVED:
-        return ior(outputs.BANDWIDTH[phase], MOVED[phase])
-    return mdtest(MDTEST_ROWS[outputs.METADATA[phase]], 1000 * RATES[phase])
+        return ior(phase.rpartition("-")[2], MOVED[phase])
+    return mdtest("File creation", 10_125)
 
 
 @lru_cache
 def reading(phase: str) -> Reading:
     (found,) = (readings(text(phase).encode()) or {}).values()  # type: ignore[union-attr]
     return found
-
-
-def printed_by(directory: str = "r") -> list[tuple[str, Reading]]:
-    return [(f"{directory}/{phase}.txt", reading(phase)) for phase in (*MOVED, *RATES)]
-
-
-def summary(figures: dict[str, float] = FIGURES, invalid: str = "") -> outputs.Summary:
-    """result_summary.txt."""
-    lines = []
-    for name, value in figures.items():
-        unit = "GiB/s" if name in MOVED else "kIOPS"
-        lines.append(f"[RESULT] {name:>20} {value:15.6f} {unit} : time 301.2 seconds")
-    if score := outputs.score(figures):
-        total = f"IOPS {score.metadata:f} kiops : TOTAL {score.total:f}{invalid}"
-        lines.append(f"[SCORE ] Bandwidth {score.bandwidth:f} GiB/s : {total}")
-    found = outputs.summary("\n".join(lines).encode())
-    assert found
-    return found
-
-
-def test_a_result_directory_agrees_with_its_summary() -> None:
-    (run,) = outputs.runs([("r/result_summary.txt", summary())], printed_by())
-    assert run.directory == "r"
-    assert {one.phase: one.published for one in run.figures} == pytest.approx(FIGURES, abs=1e-6)
-    assert {one.phase: one.read for one in run.figures if one.phase != "find"} == pytest.approx(
-        {name: value for name, value in FIGURES.items() if name != "find"}, rel=1e-4
-    )
-    assert not any(one.difference for one in run.figures)
-    assert run.published and run.score and run.score.total == pytest.approx(run.published.total, rel=1e-4)
 
 
 def test_bytes_dates_and_the_deadline_of_a_run_without_its_end() -> None:
@@ -139,40 +107,6 @@ def test_a_log_of_ior_and_mdtest_gives_both_and_neither_is_blamed_for_the_other(
     assert all(problem.severity == "note" for reading in found.values() for problem in reading.problems)
 
 
-def test_the_score_is_that_of_geometric_means() -> None:
-    values = dict(
-        zip(outputs.SCORED, (8.0, 4.0, 2.0, 1.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0), strict=True)
-    )
-    found = outputs.score(values)
-    assert found
-    assert found.bandwidth == pytest.approx(math.prod((8, 4, 2, 1)) ** (1 / 4))
-    assert found.metadata == pytest.approx(math.prod(range(10, 90, 10)) ** (1 / 8))
-    assert found.total == pytest.approx(math.sqrt(found.bandwidth * found.metadata))
-    assert outputs.score({**values, "find": 0.0}) == outputs.Io500Score(
-        bandwidth=found.bandwidth, metadata=0.0, total=0.0
-    )
-    assert outputs.score({name: 1.0 for name in values if name != "find"}) is None
-
-
-def test_a_difference_is_said_and_a_missing_figure_leaves_no_score() -> None:
-    doubled = summary({**FIGURES, "ior-easy-write": 2 * FIGURES["ior-easy-write"]})
-    (run,) = outputs.runs([("r/s.txt", doubled)], printed_by())
-    assert [one.phase for one in run.figures if one.difference] == ["ior-easy-write"]
-    others = [one for one in printed_by() if "ior-hard-read" not in one[0]]
-    broken = Reading("1", [], [ReadingProblem("invalid", "cut")])
-    (run,) = outputs.runs([("r/s.txt", summary())], [*others, ("r/ior-hard-read.txt", broken)])
-    assert run.score is None
-    assert [one.difference for one in run.figures if one.difference] == ["cut"]
-
-
-def test_of_several_iterations_the_highest_counts() -> None:
-    (first, *rest) = printed_by()
-    (row,) = first[1].rows
-    slower = {**row, "bandwidth_bytes_per_s": float(row["bandwidth_bytes_per_s"]) / 2}
-    (run,) = outputs.runs([("r/s.txt", summary())], [(first[0], Reading("1", [slower, row, slower], [])), *rest])
-    assert not any(one.difference for one in run.figures)
-
-
-def test_what_io500_calls_invalid_is_said() -> None:
-    (run,) = outputs.runs([("r/s.txt", summary(invalid=" [INVALID]"))], printed_by())
-    assert any("[INVALID]" in remark for remark in run.remarks)
+def test_an_output_that_is_named_after_a_phase_belongs_to_its_workload() -> None:
+    names = ["a/IOR-hard-write.txt", "ior-easy-read", "mdtest-hard-stat.csv", "ior-hard.txt", "x-ior-easy-read.txt"]
+    assert [outputs.workload_of(name, "ior") for name in names] == ["ior-hard", "ior-easy", "", "", ""]

@@ -5,7 +5,7 @@ from hashlib import sha256
 import pytest
 
 from iosweep.ingest import outputs
-from iosweep.ingest.tables import Made, campaign_rows
+from iosweep.ingest.foreign_campaign import Made, campaign_rows
 from iosweep.store.ingested import IngestedFile
 from iosweep.tools.reading import Cell, Reading, ReadingProblem
 

@@ -39,7 +39,7 @@ CEILINGS = {
     "commands": (3_520, 21),
     "config": (1_820, 7),
     "files": (590, 3),
-    "ingest": (640, 3),
+    "ingest": (420, 3),
     "jobs": (1_040, 5),
     "judge": (3_170, 15),
     "node": (3_420, 12),

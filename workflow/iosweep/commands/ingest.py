@@ -41,12 +41,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from iosweep.ingest import tables  # late: `--help` does without
+    from iosweep.ingest import foreign_campaign  # late: `--help` does without
 
     results = campaigns.RESULTS / arguments.name
     if why := _impossible(arguments, results) or _taken(results, arguments.replace):
         raise CommandError(why, USAGE)
-    taken, refused = tables.collect(arguments.path)
+    taken, refused = foreign_campaign.collect(arguments.path)
     if not any(content.has_rows for content in taken):
         refused.update(content.without_row for content in taken if content.without_row)
         _print_reasons("file", "not usable", refused)
@@ -58,9 +58,9 @@ def run(arguments: Namespace) -> int:
                 say(f"iosweep: {note}", file=sys.stderr)
             if why := _taken(results, arguments.replace):  # another ingest may have just ended
                 raise CommandError(why, USAGE)
-            document, digest = tables.store(results, arguments.name, arguments.path, taken, refused)
+            document, digest = foreign_campaign.store(results, arguments.name, arguments.path, taken, refused)
             with making("tables", results):
-                facts = tables.make(results, document, digest, taken)
+                facts = foreign_campaign.make(results, document, digest, taken)
     except Busy as error:
         raise CommandError(f"{error}, or choose another name", USAGE) from None
     except OSError as error:
@@ -71,20 +71,11 @@ def run(arguments: Namespace) -> int:
 
 
 def _print(results: Path, document: Ingested, facts: IngestedFacts) -> None:
-    many = ", ".join(
-        human_count(count, "summary of IO500", "summaries of IO500")
-        if kind == ingested.IO500
-        else f"{count:,} of {kind}"
-        for kind, count in facts.files.items()
-    )
+    many = ", ".join(f"{count:,} of {tool}" for tool, count in facts.files.items())
     prose(f"{human_count(len(document.files), 'file')} read ({human_size(facts.bytes)}): {many}")
     _print_reasons("file", "not taken", facts.refused)
     _print_reasons("file", "kept, and without a usable result", facts.without_rows)
     _print_reasons("row", "not in the tables", facts.left_out)
-    for run in facts.io500:  # the report lists the phases whose two figures differ
-        published = f"published score {run.published.total:.6g}" if run.published else "no published score"
-        score = f"from its outputs {run.score.total:.6g}" if run.score else "none from its outputs"
-        prose(f"IO500 in {run.directory or '.'}: {published}, {score}")
     prose(sentence(read_outcome(results)))
     prose(f"report: {make_page(results)}")  # last: with thousands of results it takes minutes
     make_figures(results)

@@ -49,9 +49,9 @@ def run(arguments: Namespace) -> int:
 def make_tables_again(results: Path) -> None:
     """Make the tables of an ingested campaign from the outputs that it has kept. Raises CommandError."""
     with making("tables", results):
-        from iosweep.ingest import tables
+        from iosweep.ingest import foreign_campaign
 
-        tables.make_again(results)
+        foreign_campaign.make_again(results)
 
 
 def make_page(results: Path) -> Path:

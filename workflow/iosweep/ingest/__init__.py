@@ -1,1 +1,1 @@
-"""Outputs that others made: their files, told by content; rows and points of them; IO500's own figures beside them."""
+"""Outputs that others made: their files, told by content, and the campaign that is made of them."""

@@ -12,32 +12,16 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
 
 from iosweep.files import documents, safe_paths
-from iosweep.files.documents import Count, Damaged, Document, Moment, Name, Number, Part, Sha256
-from iosweep.text import human_count, percent_change
+from iosweep.files.documents import Count, Damaged, Document, Moment, Name, Part, Sha256
+from iosweep.text import human_count
 
 INGESTED, RAW = "ingested.json", "ingested.zip"
 #: Bytes of a file: no output of a tool is larger.
 MOST_BYTES = 256 << 20
 #: What to do about damage of these files.
 CURE = "; `iosweep ingest --replace` with the same outputs makes it again"
-#: Kind of IO500's own summary, which no tool wrote: a second witness.
-IO500 = "io500"
-
-
-def agree(published: float, read: float) -> bool:
-    """Whether two figures of IO500 agree: to 0.1 % (IOR's table has five digits), or as far as three decimals tell,
-    which older scripts print."""
-    return abs(published - read) <= max(1e-3 * max(abs(published), abs(read)), 0.00051)
-
-
-def difference(published: float | None, read: float | None) -> str:
-    """`published +2.10 %`; "" where they agree, or one is not known."""
-    if published is None or read is None or agree(published, read):
-        return ""
-    return f"published {percent_change(published / read - 1, 2)} %" if read else "published, and its output has 0"
 
 
 class IngestedFile(Part, frozen=True):
@@ -58,52 +42,15 @@ class Ingested(Document, frozen=True, kw_only=True):
     refused: dict[str, Count]
 
 
-class Io500Figure(Part, frozen=True, kw_only=True):
-    """A phase of IO500, in its unit (GiB/s or kIOPS). `published`: by its summary; `read`: by its output, None where
-    that gives no figure; `difference`: as of the function."""
-
-    phase: str
-    unit: str
-    published: Number | None = None
-    read: Number | None = None
-    difference: str = ""
-
-
-class Io500Score(Part, frozen=True, kw_only=True):
-    """Geometric means: bandwidth in GiB/s, metadata in kIOPS, and of both."""
-
-    bandwidth: Number
-    metadata: Number
-    total: Number
-
-
-class Io500Run(Part, frozen=True, kw_only=True):
-    """A result directory of IO500: the figures of its summary, and those of its outputs. `score`: None where phases
-    have no figure."""
-
-    directory: str
-    figures: tuple[Io500Figure, ...]
-    published: Io500Score | None = None
-    score: Io500Score | None = None
-    remarks: tuple[str, ...] = ()
-
-    def of_score(self, part: Literal["bandwidth", "metadata", "total"]) -> str:
-        """The difference of a published score and the score of the outputs."""
-        return difference(getattr(self.published, part, None), getattr(self.score, part, None))
-
-
 class IngestedFacts(Part, frozen=True, kw_only=True):
     """`ingested` of campaign.json. `files`: how many of each kind; `refused`: why files were not taken -> how many;
-    `without_rows`: why files that were taken give no row; `left_out`: why rows are not in the tables. `when`: the first
-    and last dates of the outputs, by the clocks of their nodes, as text."""
+    `without_rows`: why files that were taken give no row; `left_out`: why rows are not in the tables."""
 
     files: dict[str, Count]
     bytes: Count
     refused: dict[str, Count]
     without_rows: dict[str, Count]
     left_out: dict[str, Count]
-    when: str = ""
-    io500: tuple[Io500Run, ...] = ()
 
 
 def exists(results: Path) -> bool:

@@ -1,5 +1,5 @@
-"""Writes the tables of a campaign, from a store (make.py) or from outputs of others (ingest/tables.py): parquet, the
-results as CSV, too, and campaign.json with the size and hash of each file."""
+"""Writes the tables of a campaign, from a store (make.py) or from outputs of others (ingest/foreign_campaign.py):
+parquet, the results as CSV, too, and campaign.json with the size and hash of each file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of others -> ingested.zip and ingested.json of a new campaign, and the tables of their results."""
+"""Which outputs of others are rows, points and repetitions of a campaign; their archive and their tables."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import os
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,12 +24,12 @@ from iosweep.judge.findings import REASONS, failed, passed, unchecked
 from iosweep.judge.verdict import verdict_of
 from iosweep.plan.model import SweepFacts
 from iosweep.store import ingested
-from iosweep.store.ingested import INGESTED, IO500, RAW, Ingested, IngestedFacts, IngestedFile
+from iosweep.store.ingested import INGESTED, RAW, Ingested, IngestedFacts, IngestedFile
 from iosweep.store.record import Finding
 from iosweep.tables.columns import result_columns
 from iosweep.tables.writer import CampaignTables, Values
 from iosweep.text import printable, shortened
-from iosweep.tools import Option, parameters, phases, tools
+from iosweep.tools import parameters, phases, tools
 from iosweep.tools.axes import PHASE_TIME
 from iosweep.tools.reading import SEVERITIES, Cell, ProblemSeverity, Reading
 
@@ -49,20 +47,17 @@ _MOST = float(1 << 63)
 _UNCHECKED = unchecked(
     "an output alone does not tell, or the reader has judged it with the whole output (check `output`)"
 )
-#: The target directory in campaign.json.
-UNKNOWN = "not known (ingested)"
 
 
 # Files
 
 
 class Content(NamedTuple):
-    """The readings of a file by tool, and its summary of IO500."""
+    """A file with the reading of each tool whose output it holds."""
 
     file: IngestedFile
     data: bytes
     readings: dict[str, Reading]
-    summary: outputs.Summary | None
 
     @property
     def has_rows(self) -> bool:
@@ -72,7 +67,7 @@ class Content(NamedTuple):
     @property
     def without_row(self) -> str:
         """Why a file that has a tool's output gives no row: its first problem."""
-        if not self.readings or self.has_rows:
+        if self.has_rows:
             return ""
         texts = (problem.text for reading in self.readings.values() for problem in reading.problems)
         return shortened(next(texts, "it has no result"), 200)
@@ -96,11 +91,10 @@ def collect(paths: Sequence[Path]) -> tuple[list[Content], Counter[str]]:
 
 def _content(file: outputs.File) -> Content | str:
     """The content of a file, or the reason why it is not taken."""
-    readings, summary = file.readings(), outputs.summary(file.data)
-    if isinstance(readings, str) and summary is None:
+    readings = file.readings()
+    if isinstance(readings, str):
         return readings
-    kept = IngestedFile(file.name, file.sha256, len(file.data))
-    return Content(kept, file.data, {} if isinstance(readings, str) else readings, summary)
+    return Content(IngestedFile(file.name, file.sha256, len(file.data)), file.data, readings)
 
 
 def store(
@@ -141,8 +135,7 @@ class Row(NamedTuple):
     findings: dict[str, Finding]
 
 
-@dataclass(frozen=True)
-class Made:
+class Made(NamedTuple):
     """The rows of a campaign in the order of its points, and its sweeps. `left_out`: why rows are not there -> how
     many."""
 
@@ -151,19 +144,10 @@ class Made:
     left_out: Mapping[str, int]
 
 
-class _Placed(NamedTuple):
-    """A row with what decides where it goes. `sweep`: its name; `order`: of the repetitions of a point."""
-
-    sweep: str
-    point: str
-    order: tuple[bool, str, int]
-    row: Row
-
-
 def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, Iterable[Reading]]]) -> Made:
     """The rows of all outputs. Rows of one tool with the same parameters are one point, and several runs of it are its
     repetitions, in the order of their dates. What a text does not tell is null, and makes a group of its own."""
-    placed: list[_Placed] = []
+    placed: list[tuple[str, str, tuple[bool, str, int], Row]] = []  # sweep, point, order of its repetitions
     left_out: Counter[str] = Counter()
     seen: set[object] = set()
     for file, reading in ((file, reading) for file, readings in read for reading in readings):
@@ -182,8 +166,8 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, Iterable[Rea
             seen.add(same)
             when = next((str(value) for name in _WHEN if (value := row.get(name))), "")
             sweep, point = _place(values, row.get("repetition"))
-            placed.append(_Placed(sweep, point, (not when, when, len(placed)), Row(values, _findings(said))))
-    placed.sort(key=lambda one: one[:3])
+            placed.append((sweep, point, (not when, when, len(placed)), Row(values, _findings(said))))
+    placed.sort(key=lambda row: row[:3])
     numbers: Counter[tuple[str, str]] = Counter()
     of_sweep: dict[str, list[Values]] = {}
     for sweep, point, _, made in placed:
@@ -193,12 +177,18 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, Iterable[Rea
         made.values.update(verdict_columns(*verdict_of(made.findings), made.findings))
         of_sweep.setdefault(sweep, []).append(made.values)
     sweeps = tuple(_sweep(name, values) for name, values in of_sweep.items())
-    return Made([one.row for one in placed], sweeps, left_out)
+    return Made([made for *_, made in placed], sweeps, left_out)
 
 
 def _values(read: Mapping[str, Cell]) -> Values:
-    """The columns of a row that have the right type and size."""
-    values: Values = {name: fit for name, value in read.items() if (fit := _fitted(name, value)) is not None}
+    """The columns of a row, where the table can hold their values: a damaged file may claim any number."""
+    types = {column.name: column.type for column in result_columns()}
+    values: Values = {}
+    for name, value in read.items():
+        if isinstance(value, str):
+            values[name] = datetime.fromisoformat(value) if types[name] == "time" else printable(value)
+        elif abs(value) < _MOST:  # NaN is not either
+            values[name] = float(value) if types[name] == "float" else value
     tasks, each = values.get("tasks"), values.get("threads_per_node")
     if isinstance(tasks, int) and isinstance(each, int) and each and not tasks % each:
         values.setdefault("nodes", tasks // each)
@@ -209,38 +199,23 @@ def _values(read: Mapping[str, Cell]) -> Values:
     return values
 
 
-@cache
-def _types() -> Mapping[str, str]:
-    return {column.name: column.type for column in result_columns()}
-
-
-def _fitted(name: str, value: Cell) -> object:
-    """A value as a column of the result table holds it; None where it cannot: a damaged file may claim any number."""
-    kind = _types()[name]
-    if isinstance(value, str):
-        return datetime.fromisoformat(value) if kind == "time" else printable(value)
-    if not abs(value) < _MOST:  # NaN is not either
-        return None
-    return float(value) if kind == "float" else value
-
-
 def _findings(said: Mapping[ProblemSeverity, Sequence[str]]) -> dict[str, Finding]:
     """The finding of each check, from the problems of an output."""
-
-    def judged(texts: Sequence[str], otherwise: str, notes: Sequence[str] = ()) -> Finding:
-        if texts:
-            return failed(REASONS.join(text.replace(REASONS, " / ") for text in texts))
-        return passed(printable("; ".join([otherwise, *notes])))
-
+    invalid, suspect = (REASONS.join(text.replace(REASONS, " / ") for text in said[s]) for s in ("invalid", "suspect"))
+    doubts = printable("; ".join(["nothing in the text speaks against the figures", *said["note"]]))
     known = {
-        "output": judged(said["invalid"], "the output is complete and agrees with itself"),
-        "tool_doubts": judged(said["suspect"], "nothing in the text speaks against the figures", said["note"]),
+        "output": failed(invalid) if invalid else passed("the output is complete and agrees with itself"),
+        "tool_doubts": failed(suspect) if suspect else passed(doubts),
     }
     return {check.name: known.get(check.name, _UNCHECKED) for check in CHECKS}
 
 
 def _place(values: Values, run: Cell | None) -> tuple[str, str]:
-    """The sweep and the point of a row. `run`: its number in its file."""
+    """The sweep and the point of a row. `run`: its number in its file.
+
+    A point's id is made as in the plan (`ior.data.2n.32t.1m.0f3a91c2d4e5`), with the kind in place of the phases: it
+    does not depend on which of its phases were ingested.
+    """
     tool, kind = str(values["tool"]), str(values["kind"])
     workload = outputs.workload_of(str(values["raw"]), tool)
     known = {name: values[name] for name in (*parameters(), *_ALSO) if values.get(name) is not None}
@@ -248,49 +223,32 @@ def _place(values: Values, run: Cell | None) -> tuple[str, str]:
     known |= {"job": values.get("label")} if tool == "fio" else {}
     if any(values.get(name) is None for name in _ESSENTIAL[kind]):
         known |= {"raw_sha256": values["raw_sha256"], "run": run}
-    return workload or f"{tool}-{kind}", _point_id(tool, kind, known)
-
-
-def _point_id(tool: str, kind: str, known: Mapping[str, object]) -> str:
-    """`ior.data.2n.32t.1m.0f3a91c2d4e5`: as the plan makes them, with the kind in place of the phases, so that an id
-    does not depend on which of its phases were ingested."""
     content = msgspec.json.encode({"ingested": tool, "kind": kind, **known}, order="deterministic")
     parts = [tool, kind]
     for option in parameters().values():
-        value = known.get(option.column)
         form = "{}n" if option.name == "nodes" else option.id_form
-        if form and isinstance(value, bool | int | str):
+        if form and (value := known.get(option.column)) is not None:
             parts.append(re.sub(r"[^A-Za-z0-9+-]", "-", form.format(option.text(value)))[:40])
-    return ".".join([*parts, hashlib.sha256(content).hexdigest()[:12]])
+    return workload or f"{tool}-{kind}", ".".join([*parts, hashlib.sha256(content).hexdigest()[:12]])
 
 
 def _sweep(name: str, rows: Sequence[Values]) -> SweepFacts:
+    """A sweep of rows: its axes are the parameters of which they have several values."""
     measured = {str(row["phase"]) for row in rows}
+    axes = {}
+    for option in parameters().values():
+        values = {row[option.column] for row in rows if row.get(option.column) is not None}
+        if len(values) > 1:
+            axes[option.name] = tuple(sorted(int(value) if option is PHASE_TIME else value for value in values))
     return SweepFacts(
         name=name,
         tool=str(rows[0]["tool"]),
         phases=tuple(phase for phase in phases() if phase in measured),
-        axes=dict(_axes(rows)),
+        axes=axes,
         points=tuple(dict.fromkeys(str(row["point"]) for row in rows)),
         repetitions=RepetitionRule(1, max(int(str(row["repetition"])) for row in rows)),
         description="Ingested.",
     )
-
-
-def _axes(rows: Sequence[Values]) -> Iterator[tuple[str, tuple[bool | int | str, ...]]]:
-    """The parameters that vary, with their values."""
-    for option in parameters().values():
-        found = {value for row in rows if (value := _value(option, row.get(option.column))) is not None}
-        if len(found) > 1:
-            yield option.name, tuple(sorted(found))
-
-
-def _value(option: Option, value: object) -> bool | int | str | None:
-    """A parameter of a row as a value of an axis; None where it is none."""
-    if option is PHASE_TIME and isinstance(value, float):
-        value = int(value) if value.is_integer() else None
-    wanted = {"flag": bool, "choice": str}.get(option.kind, int)
-    return value if isinstance(value, bool | int | str) and type(value) is wanted else None
 
 
 # Tables
@@ -300,30 +258,42 @@ def make_again(results: Path) -> IngestedFacts:
     """Read all files again, and make their tables. Raises FileNotFoundError, Damaged."""
     document, digest = ingested.load(results)
     read = [_content(outputs.File(file.path, data)) for file, data in ingested.read_files(results, document.files)]
-    return make(results, document, digest, [one for one in read if isinstance(one, Content)])
+    return make(results, document, digest, [content for content in read if isinstance(content, Content)])
 
 
 def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]) -> IngestedFacts:
     """Write the tables of some files, each atomically."""
-    made = campaign_rows(document.campaign, ((one.file, one.readings.values()) for one in read))
-    summaries = [(one.file.path, one.summary) for one in read if one.summary]
-    of_tools = [(one.file.path, reading) for one in read for reading in one.readings.values()]
-    kinds = Counter(kind for one in read for kind in (*one.readings, *([IO500] if one.summary else [])))
+    made = campaign_rows(document.campaign, ((content.file, content.readings.values()) for content in read))
     facts = IngestedFacts(
-        files=dict(sorted(kinds.items(), key=lambda counted: (counted[0] == IO500, counted[0]))),
-        bytes=sum(one.file.bytes for one in read),
+        files=dict(sorted(Counter(tool for content in read for tool in content.readings).items())),
+        bytes=sum(content.file.bytes for content in read),
         refused=document.refused,
-        without_rows=dict(Counter(one.without_row for one in read if one.without_row).most_common()),
+        without_rows=dict(Counter(content.without_row for content in read if content.without_row).most_common()),
         left_out=dict(Counter(made.left_out).most_common()),
-        when=_when(made),
-        io500=tuple(outputs.runs(summaries, of_tools)),
     )
+    more = f" and {len(document.sources) - 3} more" if len(document.sources) > 3 else ""
+    about = {  # in place of a plan
+        "campaign": document.campaign,
+        "description": f"Ingested from {', '.join(document.sources[:3])}{more}",
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "iosweep_version": iosweep.__version__,
+        "plan_digest": digest,
+        "seed": 0,
+        "target": {"directory": "not known (ingested)"},
+        "limits": {},
+        "sweeps": made.sweeps,
+        "configuration": (),
+        "jobs": (),
+        "results_of_nodes": {},
+        "builds": {},
+        "ingested": facts,
+    }
     with CampaignTables(results) as tables:
-        known = agreements(_headlines([row.values for row in made.rows]))
+        counted = agreements(_headlines([row.values for row in made.rows]))
         for row in made.rows:
             tables.add_findings(row.values, row.findings)
-            tables.add(tables.cells(row.values), known)
-        tables.finish(_about(document, digest, made) | {"ingested": facts})
+            tables.add(tables.cells(row.values), counted)
+        tables.finish(about)
     return facts
 
 
@@ -338,33 +308,3 @@ def _headlines(rows: Iterable[Values]) -> Headlines:
             ran = row.get("hosts"), row.get("slurm_job")
             headlines.setdefault((point, phase, False), new).add(figure, ran, tuple(map(row.get, TIMES)))
     return headlines
-
-
-def _when(made: Made) -> str:
-    """`2021-10-20 13:34 to 2021-10-20 14:22 (local time)`; empty where no output has a date."""
-    names = ("began_local", "ended_local")
-    dates = sorted(str(value) for row in made.rows for name in names if (value := row.values.get(name)))
-    if not dates:
-        return ""
-    first, last = (date[:16].replace("T", " ") for date in (dates[0], dates[-1]))
-    return f"{first} to {last} (local time)" if first != last else f"{first} (local time)"
-
-
-def _about(document: Ingested, digest: str, made: Made) -> dict[str, object]:
-    """The part of campaign.json that takes the place of a plan."""
-    more = f" and {len(document.sources) - 3} more" if len(document.sources) > 3 else ""
-    return {
-        "campaign": document.campaign,
-        "description": f"Ingested from {', '.join(document.sources[:3])}{more}",
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "iosweep_version": iosweep.__version__,
-        "plan_digest": digest,
-        "seed": 0,
-        "target": {"directory": UNKNOWN},
-        "limits": {},
-        "sweeps": made.sweeps,
-        "configuration": (),
-        "jobs": (),
-        "results_of_nodes": {},
-        "builds": {},
-    }
