@@ -1,13 +1,11 @@
 """What an allocation asks Slurm for, and what is made of what Slurm says. The words are in snapshots."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from campaign import document, make
 from iosweep.errors import Unanswered
 from iosweep.jobs import profile, submission
 from iosweep.plan.forecast import Longest
@@ -36,18 +34,6 @@ def test_retries_let_a_campaign_end_that_is_longer_than_a_job() -> None:
         assert jobs * 60 >= hours * 60 * submission.MARGIN
 
 
-def test_slurm_may_shorten_a_job_to_its_longest_repetition(tmp_path: Path) -> None:
-    """Its data set and half more, a minute, and 10 s to end in: something is measured, and the next job goes on."""
-    plan = make(tmp_path, document(axes={"queue_depth": [1, 2]}, phase_time="5min", options={"file_size": "300g"}))
-    [work] = submission.planned_work(plan, profile.Profile())
-    # 300 s, and 300 s for 300 GiB
-    least = {
-        limit: replace(work, site=profile.Profile(given={"runtime": limit})).least_minutes() for limit in (12, 60, 240)
-    }
-    assert least == {12: 12, 60: 17, 240: 17}
-    assert replace(work, points={}).least_minutes() == 5
-
-
 def test_what_does_not_fit_a_job_is_known_before() -> None:
     """A phase or the whole of a repetition: each is measured in one job, which keeps 10 s to end in."""
     phase, whole = Longest("p", 7201, 7200), Longest("p", 7202, 1800)
@@ -60,11 +46,10 @@ def test_what_does_not_fit_a_job_is_known_before() -> None:
 
 
 def test_the_command_that_submits_a_job() -> None:
-    def sbatch(nodes: int, after: str | None = None, least: int | None = None, **given: object) -> list[str]:
+    def sbatch(nodes: int, after: str | None = None, avoid: tuple[str, ...] = (), **given: object) -> list[str]:
         asks = profile.parse({"scheduler": "slurm", "launcher": "srun"} | given, slurm=True)
         assert not asks.problems
-        return submission.sbatch(asks, nodes, 30, "run", "comment", "%j.log", "/d",
-                                 least=least, after=after, avoid={"n9"} if least else ())  # fmt: skip
+        return submission.sbatch(asks, nodes, 30, "run", "comment", "%j.log", "/d", after=after, avoid=avoid)
 
     whole = "--exclusive --overcommit --no-requeue --dependency=singleton"
     assert " ".join(sbatch(3)) == (
@@ -74,8 +59,7 @@ def test_the_command_that_submits_a_job() -> None:
     assert {"--nodes=1", "--ntasks=1"} < set(sbatch(1))
     assert "--dependency=singleton,afterany:77" in sbatch(1, "77")
     assert sbatch(1, "1;id") == sbatch(1)
-    assert {"--time=30", "--time-min=2", "--exclude=n[1-3],n9"} < set(sbatch(1, least=2, exclude="n[1-3]"))
-    assert not any("--time-min" in option for option in sbatch(1, least=30))
+    assert "--exclude=n[1-3],n9" in sbatch(1, avoid=("n9",), exclude="n[1-3]")
     assert "comment of the site" in sbatch(1, comment="of the site")
     given = {"slurm_account": 4711, "constraint": "ib&(a|b)", "mem_mb": "9000", "qos": "", "licenses": "pfs:1"}
     assert sbatch(1, **given)[-4:] == ["--account=4711", "--constraint=ib&(a|b)", "--licenses=pfs:1", "--mem=9000"]

@@ -21,9 +21,6 @@ class Timed(Work):
         first_min: int = vars(self)["first_min"]
         return first_min * attempt if first_min else super().minutes(attempt)
 
-    def least_minutes(self) -> int:
-        return 2
-
 
 @dataclass(frozen=True)
 class Campaign:

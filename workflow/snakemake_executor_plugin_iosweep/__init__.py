@@ -167,7 +167,6 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             query.comment(self._campaign, allocation),
             str(self._log(job)),
             str(Path.cwd()),
-            least=attempts.least_minutes(allocation),
             after=attempts.after(allocation),
             avoid=avoid,
         )

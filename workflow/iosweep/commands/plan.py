@@ -187,10 +187,8 @@ def _allocations(made: Plan, where: Where) -> Iterator[str]:
     for work in submission.planned_work(made, where.site):
         asks = ""
         if where.site.slurm:
-            minutes, least = work.minutes(), work.least_minutes()
-            shorter = f", or {human_duration(60 * least)} to fit a gap" if least < minutes else ""
             options = escape("".join(f" {option}" for option in work.site.options))
-            asks = f"; asks for {human_duration(60 * minutes)}{shorter}{options}"
+            asks = f"; asks for {human_duration(60 * work.minutes())}{options}"
         yield forecast.sentence(work.cost, work.nodes, word="") + asks
 
 

@@ -66,10 +66,6 @@ class Attempts:
         """The wall time that the next job asks for."""
         return self.work(allocation).minutes(self._tried[allocation].attempt)
 
-    def least_minutes(self, allocation: str) -> int | None:
-        """The wall time to which Slurm may shorten the next job; None after a job that was too short: not shortened."""
-        return self.work(allocation).least_minutes() if self._tried[allocation].attempt == 1 else None
-
     def after(self, allocation: str) -> str | None:
         """Number of the job that the next job waits for."""
         return self._tried[allocation].after

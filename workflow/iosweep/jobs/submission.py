@@ -28,9 +28,6 @@ MARGIN, BESIDES_MIN = 1.5, 5
 SPARE_JOBS = 3
 #: The runner stops this long before the job's time limit, to clean up and to write the manifest.
 JOB_RESERVE_S = 10.0
-#: The share of the time asked for to which Slurm may shorten a job. Up to 24.11, a job that backfill starts gets no
-#: more than that, however long the gap is: a campaign would go to pieces.
-LEAST_SHARE = 0.25
 #: Options with which sbatch tries what it would submit, and submits nothing.
 TRIAL = ("--test-only", "--wrap", "true")
 
@@ -65,14 +62,6 @@ class Work:
         measure anything."""
         return minutes(self.cost.time_s, attempt, self.site.limit_min)
 
-    def least_minutes(self) -> int:
-        """The wall time to which Slurm may shorten it: for its longest repetition with its data set, and a minute."""
-        asked_min = self.minutes()
-        if self.longest is None:
-            return asked_min
-        alone_s = forecast.forecast_of(self.plan, {self.allocation.name: {self.longest.point: 1}}).time_s
-        return max(minutes(alone_s + JOB_RESERVE_S, 1, asked_min, besides_min=1), math.ceil(asked_min * LEAST_SHARE))
-
     @property
     def retries(self) -> int:
         """How many more jobs it may take after the first one."""
@@ -102,9 +91,9 @@ def planned_work(plan: Plan, site: Profile) -> list[Work]:
     return [Work(plan, allocation, planned.get(allocation.name, {}), site) for allocation in plan.allocations]
 
 
-def minutes(time_s: float, attempt: int, limit_min: int | None, besides_min: int = BESIDES_MIN) -> int:
+def minutes(time_s: float, attempt: int, limit_min: int | None) -> int:
     """The wall time that a job requests for a forecast of `time_s`."""
-    asked = math.ceil(time_s / 60 * MARGIN + besides_min) * attempt
+    asked = math.ceil(time_s / 60 * MARGIN + BESIDES_MIN) * attempt
     return asked if limit_min is None else min(asked, limit_min)
 
 
@@ -129,15 +118,14 @@ def sbatch(
     log: str,
     directory: str,
     *,
-    least: int | None = None,
     after: str | None = None,
     avoid: Collection[str] = (),
 ) -> list[str]:
     """The command that submits a job, which reads its script from stdin. Pure; with TRIAL it asks for the same.
 
     `asks`: the profile. `name`: shared by all jobs of a run, which run one after the
-    other. `log`: file of the job's output. `least`: minutes to which Slurm may shorten it, to fit a gap. `after`:
-    number of a job that must end first. `avoid`: nodes that it must not get.
+    other. `log`: file of the job's output. `after`: number of a job that must
+    end first. `avoid`: nodes that it must not get.
     """
     exclude = ",".join(filter(None, (asks.given.get("exclude"), *sorted(avoid))))  # type: ignore[arg-type]
     asks = replace(asks, given={**asks.given, "exclude": exclude})
@@ -145,8 +133,7 @@ def sbatch(
     return [
         *("sbatch", "--parsable", "--job-name", name, "--output", log, "--export=ALL"),
         *("--comment", f"{comment} {asks.given.get('comment') or ''}".strip()),
-        *(f"--time={minutes}", *([f"--time-min={least}"] if least and least < minutes else [])),
-        *(f"--nodes={nodes}", f"--ntasks={nodes}", "--exclusive", "--overcommit"),
+        *(f"--time={minutes}", f"--nodes={nodes}", f"--ntasks={nodes}", "--exclusive", "--overcommit"),
         *("--no-requeue", f"--dependency=singleton{first}", f"--chdir={directory}", *asks.options),
     ]
 
