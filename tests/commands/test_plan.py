@@ -1,6 +1,5 @@
 """`iosweep plan`: the table, JSON and commands of a configuration, and what is refused before anything runs."""
 
-import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -56,8 +55,7 @@ def test_a_plan_says_what_is_measured_and_what_it_takes(
 ) -> None:
     add(place, "    confirm: 2\n    ramp: queue_depth\nlimits: {time: 10s, over_time: trim}\n")
     assert plan("x.yaml") == 0  # a limit that trims refuses nothing
-    said = re.sub(r"[\d.]+ .iB free", "FREE", capsys.readouterr().out.replace(str(place), "PLACE"))
-    assert "".join(line for line in said.splitlines(True) if "fio is not on PATH" not in line) == snapshot
+    assert capsys.readouterr().out.replace(str(place), "PLACE") == snapshot
 
 
 def test_campaign_and_target_of_the_command_line_are_planned(capsys: Capture, place: Path) -> None:
@@ -68,9 +66,6 @@ def test_campaign_and_target_of_the_command_line_are_planned(capsys: Capture, pl
 
 
 def test_a_target_that_cannot_be_measured_on_is_an_error_below_the_plan(capsys: Capture, place: Path) -> None:
-    add(place, "limits: {share_of_free: 0%}\n")
-    assert plan("x.yaml") == 1
-    assert "does not fit" in capsys.readouterr().err
     (place / "target").rename(place / "targets")
     assert plan("x.yaml") == 1
     said = capsys.readouterr()
@@ -174,12 +169,9 @@ def test_commands_are_those_of_the_launcher(capsys: Capture, place: Path) -> Non
     assert capsys.readouterr().out == said["mpiexec"]  # the default: that of profiles/local
 
 
-def test_a_plan_says_what_will_be_missing(
-    capsys: Capture, place: Path, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_says_what_will_be_missing(capsys: Capture, place: Path, root: Path) -> None:
     cluster(place, "runtime=6")
     configure(place, document(tool="mdtest", phases=["create"], axes={"nodes": [1, 2]}, options={}, phase_time=None))
-    monkeypatch.setenv("PATH", "/nonexistent")
     for where, lack in (
         ([], "--profile profiles/slurm"),  # no launcher and no profile was named
         (["--profile", f"{root}/profiles/local"], "reaches 1"),
@@ -187,7 +179,6 @@ def test_a_plan_says_what_will_be_missing(
     ):
         plan(*where, "x.yaml")
         said = capsys.readouterr().out
-        assert "mdtest is not" in said
         assert [one for one in ("--profile profiles/slurm", "reaches 1", "asks for 6 min") if one in said] == [lack], (
             where
         )

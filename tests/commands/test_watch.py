@@ -46,9 +46,9 @@ def made(tmp_path: Path) -> Watched:
     return Watched(tmp_path, make(tmp_path))
 
 
-def shown(snapshot: Progress, width: int = 80, bars: bool = False) -> str:
+def shown(snapshot: Progress, width: int = 80) -> str:
     console = Console(width=width, file=io.StringIO(), record=True, highlight=False)
-    console.print(Group(*watch.draw(snapshot, bars)))
+    console.print(Group(*watch.draw(snapshot)))
     return "\n".join(line.rstrip() for line in console.export_text().splitlines())
 
 
@@ -102,9 +102,6 @@ def test_what_is_done_and_left_is_counted(
     [a] = found.allocations
     assert (a.repetitions_done, a.repetitions_left, a.repetitions_missing) == (8, 3, 1)
     assert a.to_go_s == pytest.approx(3 * 1.4, rel=0.1)
-    assert found.verdicts == {"valid": 6, "suspect": 1, "invalid": 1, "missing": 1}
-    assert found.reasons == {"other processes used 40% of the CPU time": 1, "x": 1}
-    assert found.missing == {"fio is not on PATH": 1}
     assert [f.point for f in found.newest] == [p.id for p in points[7:2:-1]]
     assert not found.over
     in_utc(monkeypatch)
@@ -181,7 +178,6 @@ def test_jobs_of_the_campaign_are_seen_waiting_and_running(slurm: Cluster, made:
     running = job(slurm, made, tmp_path, "-N1", "-w", "n2", "-t5")
     found = wait_for(lambda: (looked := seen())["state"] == "measuring" and looked)
     assert (found["job"], found["hosts"]) == (running, ["n2"])
-    assert found["ends"] - found["since"] == pytest.approx(300)
     slurm.cancel()
     assert seen()["state"] == "not begun"
 
@@ -190,16 +186,16 @@ def test_jobs_of_the_campaign_are_seen_waiting_and_running(slurm: Cluster, made:
 
 WAITING = AllocationProgress(
     "2-nodes", 2, "waiting", "nodes are busy (Resources)", "12",
-    since=BEGAN - 60, starts=BEGAN + 3600, repetitions_left=12, to_go_s=120,
+    starts=BEGAN + 3600, repetitions_left=12, to_go_s=120,
 )  # fmt: skip
-RUNNING = AllocationProgress("1-node", 1, "measuring", "", "11", ("n1",), BEGAN - 600, None, BEGAN + 60, 3, 9, 0, 90)
+RUNNING = AllocationProgress("1-node", 1, "measuring", "", "11", ("n1",), None, 3, 9, 0, 90)
 
 
 def test_what_a_person_sees_of_jobs(monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion) -> None:
     in_utc(monkeypatch)
     done = AllocationProgress("4-nodes", 4, "done")
     seen = Progress("c", "results/c", BEGAN, "/mnt/fs", "abc", (RUNNING, WAITING, done), limit_s=7200, spent_s=600)
-    assert shown(seen, 120, bars=True) == snapshot
+    assert shown(seen, 120) == snapshot
 
 
 class Terminal(io.StringIO):
@@ -236,6 +232,5 @@ def test_looking_at_a_campaign_changes_nothing(tmp_path: Path, capsys: pytest.Ca
     [a] = found["allocations"]
     assert (a["state"], a["repetitions_done"], a["repetitions_left"]) == ("done", 1, 0)
     assert found["over"]
-    assert sum(found["verdicts"].values()) == 1  # repetitions; it has two phases
     assert {f["phase"] for f in found["newest"]} == {"seq_write", "rand_read"}
     assert {f: f.stat().st_mtime_ns for f in campaign.results.rglob("*")} == before

@@ -16,8 +16,7 @@ from rich.table import Table
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, facts, prose, table
 from iosweep.config import sweep_file
-from iosweep.config.sweeps import Config
-from iosweep.errors import ConfigError, Problem, Refused, TargetError, TargetHangs, Unusable
+from iosweep.errors import ConfigError, Problem, Unusable
 from iosweep.jobs import profile, submission
 from iosweep.jobs.profile import Profile
 from iosweep.node import pinning
@@ -26,8 +25,6 @@ from iosweep.plan.expand import make_plan
 from iosweep.plan.headline_groups import criteria_lines
 from iosweep.plan.launchers import Launcher, launchers
 from iosweep.plan.model import Plan, Point
-from iosweep.programs import spack
-from iosweep.programs.programs import sha256
 from iosweep.run import target_check
 from iosweep.run.repetition import tool_commands
 from iosweep.store.store import Store, name_taken
@@ -65,44 +62,39 @@ class Where:
         return f"{point.nodes} nodes: with --profile profiles/slurm only"
 
 
-def _where(profiled: Path | None) -> Where:
-    """Raises ConfigError, Unusable."""
-    site = profile.read(profiled) if profiled else Profile(given={"launcher": "mpiexec"}, slurm=False)
-    if site.problems:
-        raise ConfigError(list(site.problems))
-    return Where(launchers("slurm" if site.slurm else None)[site.launcher], site, profiled is not None)
-
-
 def run(arguments: Namespace) -> int:
     config = sweep_file.read(arguments.config, campaigns.overrides(arguments))
     made = make_plan(config)
+    profiled = arguments.profile is not None
     try:
-        where = _where(arguments.profile)
+        site = profile.read(arguments.profile) if profiled else Profile(given={"launcher": "mpiexec"}, slurm=False)
     except Unusable as error:
         print(error, file=sys.stderr)
         return 1
-    if obstacle := submission.working_directory(str(Path.cwd()), where.site.slurm):
+    if site.problems:
+        raise ConfigError(list(site.problems))
+    where = Where(launchers("slurm" if site.slurm else None)[site.launcher], site, profiled)
+    if obstacle := submission.working_directory(str(Path.cwd()), site.slurm):
         raise ConfigError([Problem(str(arguments.config), 1, "", str(obstacle))])
-    problems = submission.problems(config, made, submission.planned_work(made, where.site))
-    fits = True
+    problems = submission.problems(config, made, submission.planned_work(made, site))
     if arguments.json:
         document = {"plan": msgspec.json.decode(made.content()), "forecast": asdict(forecast.forecast_of(made))}
         print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
     elif arguments.commands:
         _print_commands(made, where)
     else:
-        absent = None if where.site.slurm else target_check.problem(config)
-        if absent and not where.profiled:
+        absent = None if site.slurm else target_check.problem(config)
+        if absent and not profiled:
             elsewhere = f"for a cluster: `iosweep plan --profile profiles/slurm {shlex.quote(str(arguments.config))}`"
             absent = replace(absent, message=f"{absent.message} ({elsewhere})")
         problems += [absent] if absent else []
-        fits = _print_table(config, made, where, ask_target=not absent)
+        _print_table(made, where, target_check.fstype(made.target.directory) if made.accept and not absent else "")
     store = Store(campaigns.RESULTS / made.campaign)
     if taken := name_taken(store, made, store.repetitions()):
         problems.append(config.documents[0].problem(("campaign",), taken))
     if problems:  # below the plan, which shows the large sweeps
         raise ConfigError(problems)
-    return int(not fits)
+    return 0
 
 
 # As commands
@@ -142,13 +134,18 @@ def commands(made: Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[st
 # As a table
 
 
-def _print_table(config: Config, made: Plan, where: Where, ask_target: bool) -> bool:
-    """Print the plan with its time and space; False if it does not fit the target that is seen from here."""
-    cost = forecast.forecast_of(made)
-    printer = Printer(markup=True)
+def _print_table(made: Plan, where: Where, fstype: str) -> None:
+    """Print the plan with its time and space. `fstype`: of the target, "" if that is not known."""
+    cost, printer = forecast.forecast_of(made), Printer(markup=True)
     printer.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target.directory)}", _sweeps(made), "")
-    printer.print(*_allocations(made, where), "", _cost(made, cost))
-    for line in criteria_lines(made, target_check.fstype(made.target.directory) if made.accept and ask_target else ""):
+    for work in submission.planned_work(made, where.site):
+        asks = ""
+        if where.site.slurm:
+            options = escape("".join(f" {option}" for option in work.asks.options))
+            asks = f"; asks for {human_duration(60 * work.minutes())}{options}"
+        printer.print(forecast.sentence(work.cost, work.nodes, word="") + asks)
+    printer.print("", _cost(made, cost))
+    for line in criteria_lines(made, fstype):
         prose(line)
     given = made.target.node_bandwidth
     printer.print(
@@ -156,18 +153,13 @@ def _print_table(config: Config, made: Plan, where: Where, ask_target: bool) -> 
         f" ({'target.node_bandwidth' if given else 'assumed; target.node_bandwidth sets it'}) and"
         f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
     )
-    for note in (*_notes(made, where, cost), *_missing(config, made, where)):
-        prose(note)
-    if not ask_target:
-        return True
-    try:
-        prose(f"space on the target: fits ({human_size(target_check.check_space(made, cost))} free)")
-    except Unusable as error:
-        prose(str(error), sys.stderr)
-        return False
-    except (Refused, TargetError, TargetHangs) as error:
-        prose(f"space on the target: not checked ({error})")
-    return True
+    limit = made.limits.time
+    if limit is not None and cost.time_s > limit and made.limits.over_time == "trim":
+        needed = f"about {human_duration(cost.time_s)} are needed"
+        rest = "repetitions that do not fit will be missing (limits.over_time: trim)"
+        prose(f"limits.time {human_duration(limit)}: {needed}; {rest}")
+    for lack in dict.fromkeys(lack for point in made.points if (lack := where.lacks(point))):
+        prose(lack)
 
 
 def _sweeps(made: Plan) -> Table:
@@ -181,15 +173,6 @@ def _sweeps(made: Plan) -> Table:
         repetitions = most.format(", ".join(map(str, counts))) + (f" + {confirm} of the best" if confirm else "")
         sweeps.add_row(name, sweep.tool, str(len(sweep.points)), repetitions, " ".join(sweep.phases))
     return sweeps
-
-
-def _allocations(made: Plan, where: Where) -> Iterator[str]:
-    for work in submission.planned_work(made, where.site):
-        asks = ""
-        if where.site.slurm:
-            options = escape("".join(f" {option}" for option in work.site.options))
-            asks = f"; asks for {human_duration(60 * work.minutes())}{options}"
-        yield forecast.sentence(work.cost, work.nodes, word="") + asks
 
 
 def _cost(made: Plan, cost: forecast.Forecast) -> Table:
@@ -207,31 +190,3 @@ def _cost(made: Plan, cost: forecast.Forecast) -> Table:
     table.add_row("inodes", f"{cost.inodes:,}")
     table.add_row("memory per node", f"{human_size(cost.memory_per_node_bytes)} of buffers")
     return table
-
-
-def _notes(made: Plan, where: Where, cost: forecast.Forecast) -> Iterator[str]:
-    """Notes: repetitions that limits.time leaves out."""
-    limit = made.limits.time
-    if limit is not None and cost.time_s > limit and made.limits.over_time == "trim":
-        needed = f"about {human_duration(cost.time_s)} are needed"
-        rest = "repetitions that do not fit will be missing (limits.over_time: trim)"
-        yield f"limits.time {human_duration(limit)}: {needed}; {rest}"
-
-
-def _missing(config: Config, made: Plan, where: Where) -> Iterator[str]:
-    """Notes: tools and nodes that points lack with this launcher. Starts no tool. Raises ConfigError."""
-    built = None
-    if (config.settings.tools.provider or where.site.tools) == "spack":
-        try:
-            built = spack.read_built(spack.read(config).file)
-        except Unusable as error:
-            raise ConfigError([config.documents[0].problem(("tools",), str(error))]) from None
-        if not built:
-            yield "tools: Spack builds them first; `snakemake tools` does that alone"
-    there = " where nodes lack it, too" if where.site.slurm else ""
-    for tool in (tools()[name] for name in sorted({point.tool for point in made.points})):
-        if built and tool.name not in built.hashes():
-            yield f"will be missing: {tool.program} is not among the tools that Spack has built; add it to specs"
-        elif (config.settings.tools.provider or where.site.tools) == "path" and not sha256(tool.name):
-            yield f"will be missing{there}: {tool.program} is not on PATH here; get it with {tool.get_it}"
-    yield from dict.fromkeys(lack for point in made.points if (lack := where.lacks(point)))
