@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
@@ -46,12 +47,16 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     results = campaigns.find(arguments.campaign, _USAGE)
-    campaign = campaigns.load_tables(results, _USAGE)
+    campaign, stale = campaigns.load_tables(results, _USAGE), False
     try:
         decisions = _decide(campaign, arguments.criteria)
     except ConfigError as error:
         raise CommandError(f"nothing was decided\n{error}", _USAGE) from None
-    _refuse_old_tables(results)
+    with contextlib.suppress(CommandError):  # without a plan and a store, the tables count
+        stale = read_outcome(results).stale  # a repetition may have been superseded
+    if stale:
+        wrong = "the campaign has changed since its tables were made, so nothing is decided"
+        raise CommandError(f"{wrong}; `iosweep report {shlex.quote(str(results))}` makes them again", _USAGE)
     for line in documents.few(campaigns.damage_in_tables(results, campaign.about)):
         prose(line, sys.stderr)
     if arguments.junit:
@@ -79,17 +84,6 @@ def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:
     if problems:
         raise ConfigError(problems)
     return acceptance.decide(campaign, results, wanted)
-
-
-def _refuse_old_tables(results: Path) -> None:
-    """Raises CommandError if the store is newer than the tables: a repetition may have been superseded."""
-    try:
-        stale = read_outcome(results).stale
-    except CommandError:  # without a plan and a store, the tables count
-        return
-    if stale:
-        wrong = "the campaign has changed since its tables were made, so nothing is decided"
-        raise CommandError(f"{wrong}; `iosweep report {shlex.quote(str(results))}` makes them again", _USAGE)
 
 
 def show(decisions: Sequence[Decision], every: bool = False) -> None:
@@ -130,18 +124,14 @@ def _junit(about: CampaignDocument, decisions: Sequence[Decision]) -> bytes:
     for key, value in known.items():
         Xml.SubElement(properties, "property", {"name": key, "value": printable(value)})
     for decision in decisions:
-        _test(suite, name, decision)
+        names = {"name": printable(decision.criterion.text), "classname": f"iosweep.{name}", "time": "0"}
+        test = Xml.SubElement(suite, "testcase", names)
+        if element := _ELEMENTS.get(decision.outcome):
+            failure = {"message": printable(decision.reason.text()), "type": decision.outcome}
+            Xml.SubElement(test, element, failure).text = "\n".join(map(printable, decision.notes)) or None
+        points = (result.point for result in decision.results)
+        if measured := list(filter(None, (decision.figure, decision.place, *points))):
+            Xml.SubElement(test, "system-out").text = "\n".join(map(printable, measured))
     Xml.indent(whole)
     text: bytes = Xml.tostring(whole, encoding="utf-8", xml_declaration=True)
     return text + b"\n"
-
-
-def _test(suite: Xml.Element, campaign: str, decision: Decision) -> None:
-    names = {"name": printable(decision.criterion.text), "classname": f"iosweep.{campaign}", "time": "0"}
-    test = Xml.SubElement(suite, "testcase", names)
-    if element := _ELEMENTS.get(decision.outcome):
-        failure = {"message": printable(decision.reason.text()), "type": decision.outcome}
-        Xml.SubElement(test, element, failure).text = "\n".join(map(printable, decision.notes)) or None
-    points = (result.point for result in decision.results)
-    if measured := list(filter(None, (decision.figure, decision.place, *points))):
-        Xml.SubElement(test, "system-out").text = "\n".join(map(printable, measured))

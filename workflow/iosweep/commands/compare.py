@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -48,15 +48,30 @@ def run(arguments: Namespace) -> int:
     """Exit codes: 0 compared; 1 what `--fail-on` names was found; 2 not comparable."""
     if len(arguments.campaign) < 2:
         raise CommandError("there must be two campaigns or more to compare", NOT_COMPARABLE)
-    first, *others = _sides(arguments.campaign)
+    paths = [campaigns.find(name, NOT_COMPARABLE) for name in arguments.campaign]
+    loaded = [(results, campaigns.load_tables(results, NOT_COMPARABLE)) for results in paths]
+    forms = comparison.names([(results.name, campaign) for results, campaign in loaded])
+    first, *others = (
+        NamedCampaign(name, results, campaign, tuple(summarize(campaign.rows)))
+        for name, (results, campaign) in zip(forms, loaded, strict=True)
+    )
     column = _COLUMNS.get(arguments.figure, "")
     compared = [versus(first, other, column, arguments.at_least) for other in others]
-    if apart := [pair for pair in compared if not pair.found.singles]:
-        raise CommandError("; ".join(map(_nothing, apart)), NOT_COMPARABLE)
+    apart = []
+    for pair in compared:
+        if not pair.found.singles:
+            why = " ".join(comparison.absences(pair.found, pair.names)) or "there are no results"
+            apart.append(f"{pair.a.name} and {pair.b.name} have no result in common that has a figure: {why}")
+    if apart:
+        raise CommandError("; ".join(apart), NOT_COMPARABLE)
     if arguments.html:  # first: whoever reads the text may stop before its end
-        write_output(arguments.html, lambda: _page(compared), NOT_COMPARABLE)
+        from iosweep.report import comparisons  # late: most runs write none
+
+        write_output(arguments.html, lambda: comparisons.compare_page(compared).encode(), NOT_COMPARABLE)
     if arguments.json:
-        sys.stdout.write(to_json(_document(compared)))
+        # SI units, shares as fractions
+        known = {"at_least_share": arguments.at_least, "comparisons": [_comparison(pair) for pair in compared]}
+        sys.stdout.write(to_json(known))
     else:
         for number, pair in enumerate(compared):
             if number:
@@ -66,23 +81,6 @@ def run(arguments: Namespace) -> int:
         prose(f"\npage: {arguments.html}")
     fails = (pair.found.regressions or (arguments.fail_on == "undecided" and pair.found.undecided) for pair in compared)
     return int(bool(arguments.fail_on) and any(fails))
-
-
-def _sides(named: Sequence[str]) -> list[NamedCampaign]:
-    """All campaigns, in their order. Raises CommandError."""
-    paths = [campaigns.find(name, NOT_COMPARABLE) for name in named]
-    loaded = [(results, campaigns.load_tables(results, NOT_COMPARABLE)) for results in paths]
-    forms = comparison.names([(results.name, campaign) for results, campaign in loaded])
-    return [
-        NamedCampaign(name, results, campaign, tuple(summarize(campaign.rows)))
-        for name, (results, campaign) in zip(forms, loaded, strict=True)
-    ]
-
-
-def _nothing(pair: Versus) -> str:
-    """Why two campaigns have nothing to compare."""
-    why = " ".join(comparison.absences(pair.found, pair.names)) or "there are no results"
-    return f"{pair.a.name} and {pair.b.name} have no result in common that has a figure: {why}"
 
 
 def _show(pair: Versus, everything: bool) -> None:
@@ -130,15 +128,6 @@ def _rows(found: Comparison, everything: bool) -> Iterator[Difference]:
     yield from undecided[:_MOST_UNDECIDED]
 
 
-def _document(compared: Sequence[Versus]) -> dict[str, object]:
-    """`compare --json`: SI units, shares as fractions."""
-    first = compared[0].found
-    return {
-        "at_least_share": first.at_least,
-        "comparisons": [_comparison(pair) for pair in compared],
-    }
-
-
 def _comparison(pair: Versus) -> dict[str, object]:
     found = pair.found
     absent = [
@@ -184,9 +173,3 @@ def _figure(result: PointSummary, column: str) -> dict[str, object]:
     """n: repetitions that enter the figure, which is their geometric mean."""
     values = result.repeated(column).values
     return {"point": result.point, "verdict": result.verdict, "n": len(values), "figure": result.center(column)}
-
-
-def _page(compared: Sequence[Versus]) -> bytes:
-    from iosweep.report import comparisons  # late: most runs write none
-
-    return comparisons.compare_page(compared).encode()

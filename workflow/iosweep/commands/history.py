@@ -40,7 +40,12 @@ def run(arguments: Namespace) -> int:
     grouped = groups(list(_dated(arguments.campaign)))
     shown = next((alike for alike in grouped if len(alike) > 1), None)
     if shown is None:
-        raise CommandError(_nothing(grouped), _NOT_COMPARABLE)
+        if not grouped:
+            raise CommandError("none of the campaigns has a measured repetition with a date", _NOT_COMPARABLE)
+        several = some([alike[0].name for alike in grouped], _NAMED)
+        alone = "one campaign is no history"
+        why = alone if len(grouped) == 1 else "no two of them measured the same points on one target"
+        raise CommandError(f"{why}: {several}", _NOT_COMPARABLE)
     left_out: dict[str, list[str]] = {}
     for one in (one for alike in grouped if alike is not shown for one in alike):
         left_out.setdefault(unlike(one, shown[0]), []).append(one.name)
@@ -48,7 +53,9 @@ def run(arguments: Namespace) -> int:
         say(f"left out: {some(names, _LEFT_OUT)}: {why}", file=sys.stderr)
     found = history(shown, arguments.at_least)
     if arguments.html:  # first: whoever reads the text may stop before its end
-        write_output(arguments.html, lambda: _page(found), _NOT_COMPARABLE)
+        from iosweep.report import comparisons  # late: most runs write none
+
+        write_output(arguments.html, lambda: comparisons.history_page(found).encode(), _NOT_COMPARABLE)
     _show(found)
     if arguments.html:
         prose(f"\npage: {arguments.html}")
@@ -68,14 +75,6 @@ def _dated(names: Sequence[str]) -> Iterator[NamedCampaign]:
             yield NamedCampaign(results.name, results, campaign, tuple(summarize(campaign.rows)))
         else:
             say(f"left out: {results} has no measured repetition with a date", file=sys.stderr)
-
-
-def _nothing(grouped: Sequence[Sequence[NamedCampaign]]) -> str:
-    if not grouped:
-        return "none of the campaigns has a measured repetition with a date"
-    names = some([alike[0].name for alike in grouped], _NAMED)
-    why = "one campaign is no history" if len(grouped) == 1 else "no two of them measured the same points on one target"
-    return f"{why}: {names}"
 
 
 def _show(found: History) -> None:
@@ -101,9 +100,3 @@ def _show(found: History) -> None:
         for index in others[-_NAMED:]:
             one = found.campaigns[index]
             prose(f"  {one.began:%Y-%m-%d} {one.name}: {words.changed(found.marks[index])}")
-
-
-def _page(found: History) -> bytes:
-    from iosweep.report import comparisons  # late: most runs write none
-
-    return comparisons.history_page(found).encode()

@@ -77,18 +77,11 @@ def run(arguments: Namespace) -> int:
         why, code = allocation.cannot_be_written(error), ExitCode.STORE_FAILED
     line = printable(f"{ENDED}{why}")
     print(line, file=sys.stderr)
-    if _are_ours(results):
-        with contextlib.suppress(OSError):  # the disk of the results may be full
+    # the disk of the results may be full; or they were removed while they were measured, and are not ours
+    with contextlib.suppress(OSError, Refused):
+        if Store(results).uuid() is not None:
             if refusal:
                 Store(results).set_refusal(arguments.allocation, refusal)
             with open_log(arguments.own_log, results) as log:
                 print(line, file=log)
     return code
-
-
-def _are_ours(results: Path) -> bool:
-    """Whether the results are there, and ours: they may have been removed while they were measured."""
-    try:
-        return Store(results).uuid() is not None
-    except Refused:
-        return False

@@ -36,7 +36,8 @@ def run(arguments: Namespace) -> int:
     skipped: list[dict[str, str]] = []
     clean = True
     for path in arguments.path:
-        for file in _files(path):
+        standard = path == "-"
+        for file in [File("-", sys.stdin.buffer.read(outputs.MOST_BYTES))] if standard else outputs.files(Path(path)):
             read = file.readings()
             if isinstance(read, str):
                 skipped.append({"file": file.name, "text": f"{file.name} {read}"})
@@ -48,13 +49,6 @@ def run(arguments: Namespace) -> int:
             clean &= all(problem.severity == "note" for reading in read.values() for problem in reading.problems)
     sys.stdout.write(to_json({"schema": SCHEMA, "documents": documents, "skipped": skipped}))
     return CLEAN if clean else PROBLEMS
-
-
-def _files(path: str) -> Iterator[File]:
-    if path == "-":
-        yield File("-", sys.stdin.buffer.read(outputs.MOST_BYTES))
-    else:
-        yield from outputs.files(Path(path))
 
 
 def _document(file: File, tool: str, reading: Reading) -> dict[str, object]:

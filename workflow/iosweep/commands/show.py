@@ -13,8 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 from iosweep.analysis import acceptance, caveats, formats
-from iosweep.analysis.headline import Best
-from iosweep.analysis.summary import Metric, PointSummary, count_results, summarize
+from iosweep.analysis.summary import PointSummary, count_results, summarize
 from iosweep.commands import accept, campaigns
 from iosweep.commands.check import Outcome, read_outcome
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
@@ -24,7 +23,7 @@ from iosweep.judge.remaining import set_name
 from iosweep.plan.model import Point, file_set, plan_files, read_plan
 from iosweep.report import answer
 from iosweep.report.results_table import sort_results
-from iosweep.store.record import DataSet, PhaseRun, Record
+from iosweep.store.record import DataSet, Record
 from iosweep.store.store import Store
 from iosweep.tables.reader import Campaign
 from iosweep.text import printable, some
@@ -52,7 +51,15 @@ def run(arguments: Namespace) -> int:
     elif arguments.all:
         _show_table(sort_results(summary, campaign.about.sweeps), campaign.about.ingested is not None)
     else:
-        _show_headline(campaign, summary, outcome)
+        printer = Printer()
+        printer.print(answer.table(campaign, summary))
+        if campaign.about.accept:
+            accept.show(acceptance.decide(campaign, summary))
+        if outcome.stale:
+            again = f"`iosweep report {shlex.quote(str(results))}` makes them again"
+            prose(f"the campaign has changed since these tables were made; {again}")
+        if (results / "report.html").exists():
+            printer.print(f"report: {results / 'report.html'}", soft_wrap=True)
     # damage that is still there has its remedy in the outcome
     damaged = campaigns.damage_in_tables(results, campaign.about)
     others = [line for line in damaged if not any(one.startswith(line) for one in outcome.damaged)]
@@ -122,47 +129,21 @@ def _commands(record: Record) -> Iterator[str]:
         for number, argv in enumerate(argvs):
             # a command for all nodes, or for each node; a client of fio comes first
             host = ", ".join(hosts) if len(argvs) == 1 else hosts[max(0, number - len(argvs) + len(hosts))]
-            yield f"# {host}, {_cpus(runs[0], host)}, {phases}"
+            cpus = "CPUs not recorded"
+            if bound := runs[0].cpus:  # to these the command was bound, or it could use them
+                usable = next((node.usable for node in bound.nodes if host in node.hosts), "")
+                cpus = f"CPUs {','.join(bound.planned or [usable])}"
+            yield f"# {host}, {cpus}, {phases}"
             yield shlex.join(argv)
-
-
-def _cpus(run: PhaseRun, host: str) -> str:
-    """The CPUs that a command was bound to on a host, or could use there."""
-    if run.cpus is None:
-        return "CPUs not recorded"
-    usable = next((node.usable for node in run.cpus.nodes if host in node.hosts), "")
-    return f"CPUs {','.join(run.cpus.planned or [usable])}"
 
 
 # --- results
 
 
-def _show_headline(campaign: Campaign, summary: Sequence[PointSummary], outcome: Outcome) -> None:
-    results, printer = outcome.results, Printer()
-    printer.print(answer.table(campaign, summary))
-    if campaign.about.accept:
-        accept.show(acceptance.decide(campaign, summary))
-    if outcome.stale:
-        again = f"`iosweep report {shlex.quote(str(results))}` makes them again"
-        prose(f"the campaign has changed since these tables were made; {again}")
-    if (results / "report.html").exists():
-        printer.print(f"report: {results / 'report.html'}", soft_wrap=True)
-
-
 def _show_table(summary: Sequence[PointSummary], ingested: bool) -> None:
     """Print a line for each result. `ingested`: with its files, since results may have equal parameters."""
-    columns = [
-        "point",
-        "phase",
-        "figure",
-        "median",
-        "spread",
-        "grade",
-        "verdict",
-        *(["file"] if ingested else []),
-        "reason",
-    ]
-    whole = table(*columns, right=["figure", "median"])
+    columns = ("point", "phase", "figure", "median", "spread", "grade", "verdict", *(["file"] if ingested else []))
+    whole = table(*columns, "reason", right=["figure", "median"])
     for result in summary:
         headline, units = result.headline, formats.units_of(result.metric, result.kind)
         outputs = some(list(dict.fromkeys(row.raw for row in result.rows if row.raw)), 1)
@@ -190,13 +171,7 @@ def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcom
         "tables_made": campaign.about.made.isoformat(),
         "tables_out_of_date": outcome.stale,
         "verdicts": count_results(found),
-        "acceptance": [acceptance.document(one) for one in acceptance.decide(campaign, found)],
-        "headlines": [
-            _headline(group.title, card.best)
-            for group in answer.make_groups(found)
-            for card in group.cards
-            if card.best
-        ],
+        "acceptance": [acceptance.document(decision) for decision in acceptance.decide(campaign, found)],
         "results": [
             {
                 "point": result.point,
@@ -209,40 +184,11 @@ def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcom
                 "reasons": list(result.reasons),
                 "repetitions": {"measured": result.measured, "used": result.used, "missing": result.lacking},
                 "metric": result.metric,
-                "figures": {column: _metric(metric) for column, metric in result.metrics.items()},
+                "figures": {
+                    column: asdict(metric) | {"grade": metric.grade} for column, metric in result.metrics.items()
+                },
                 "published": [asdict(share) for share in shares.get((result.point, result.phase), ())],
             }
             for result in found
         ],
-    }
-
-
-def _headline(conditions: str, found: Best) -> dict[str, object]:
-    """A headline figure. `figure`: from the repetitions that confirm the point, else from those that selected it."""
-    return {
-        "conditions": conditions,
-        "phase": found.result.phase,
-        "point": found.result.point,
-        "column": found.column,
-        "best_of": found.of,
-        "confirmed": found.confirmed,
-        "verdict": found.verdict,
-        "figure": _metric(found.metric),
-        "not_told_apart_from": [other.point for other in found.alike],
-    }
-
-
-def _metric(metric: Metric) -> dict[str, object]:
-    interval = metric.interval
-    return {
-        "n": metric.n,
-        "mean": metric.mean,
-        "median": metric.median,
-        "min": metric.low,
-        "max": metric.high,
-        "sd": metric.sd,
-        "ci95_low": interval.low if interval else None,
-        "ci95_high": interval.high if interval else None,
-        "ci95_half_width_share": interval.half_width_share if interval else None,
-        "grade": metric.grade,
     }

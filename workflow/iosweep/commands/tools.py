@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from argparse import ArgumentParser, Namespace
@@ -69,10 +70,6 @@ def _print(name: str, version: str, path: str, origin: str) -> None:
     print(printable("  ".join(part for part in (f"{name:8}", version, path, origin) if part)))
 
 
-def _say(text: str) -> None:
-    print(printable(f"tools: {text}"), file=sys.stderr, flush=True)
-
-
 def build(arguments: Namespace) -> int:
     """Build the tools. The reason of a failure is printed, and stored for the report."""
     configured = sweep_file.read(arguments.configfile, campaigns.overrides(arguments))
@@ -81,7 +78,8 @@ def build(arguments: Namespace) -> int:
     try:
         adopt_orphans()
         with stoppable([os.getppid(), *([arguments.works_for] if arguments.works_for else [])]):
-            spack.build(wanted, configured.settings.tools.spack, _say)
+            say = functools.partial(print, file=sys.stderr, flush=True)
+            spack.build(wanted, configured.settings.tools.spack, lambda text: say(printable(f"tools: {text}")))
         for name, refusal in store.documents(Refusal).items():
             if refusal.not_built:
                 store.set_refusal(name, None)
