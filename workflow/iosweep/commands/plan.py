@@ -141,7 +141,7 @@ def _print_table(made: Plan, where: Where, fstype: str) -> None:
     for work in submission.planned_work(made, where.site):
         asks = ""
         if where.site.slurm:
-            options = escape("".join(f" {option}" for option in work.asks.options))
+            options = escape("".join(f" {option}" for option in work.site.options))
             asks = f"; asks for {human_duration(60 * work.minutes())}{options}"
         printer.print(forecast.sentence(work.cost, work.nodes, word="") + asks)
     printer.print("", _cost(made, cost))
