@@ -21,7 +21,7 @@ def test_the_smallest_configuration_has_cautious_defaults(tmp_path: Path) -> Non
     configured = read(tmp_path, TEXT)
     found = configured.settings
     assert (found.campaign, found.description, found.seed) == ("quick", None, 1)
-    target = {"directory": "/scratch/me", "keep": "none", "settle": 0.0, "deadline": 30.0}
+    target = {"directory": "/scratch/me", "keep": "none", "deadline": 30.0}
     assert {name: value for name, value in found.target.model_dump().items() if value is not None} == target
     assert (found.limits.share_of_free, found.limits.fill) == (0.1, 0.8)
     assert found.limits.bytes_written is found.limits.time is None

@@ -159,10 +159,3 @@ def test_no_more_is_planned_than_the_limits_allow(tmp_path: Path, snapshot: Any)
     text["target"]["node_bandwidth"] = "500m"  # slow nodes write less
     assert forecast.forecast_of(make(tmp_path, text)).bytes_written < 10 * TIB
     assert problems(tmp_path, text, fits) == []
-
-
-def test_settling_takes_its_time_before_each_repetition(tmp_path: Path) -> None:
-    made = document(phases=["seq_write"], options={"file_size": "1m", "write_mode": "new"}, axes=None, repetitions=3)
-    before = forecast.forecast_of(make(tmp_path, made)).time_s
-    made["target"]["settle"] = "10s"
-    assert forecast.forecast_of(make(tmp_path, made)).time_s == pytest.approx(before + 30)

@@ -20,7 +20,6 @@ from iosweep.store.record import Target
 from iosweep.store.store import Store
 from iosweep.target.agent import OPERATIONS
 from machine import Scripted
-from records import plain_records_of
 
 READ: dict[str, Any] = SWEEP | {"axes": {}, "phases": ["rand_read"]}
 #: Two points that write new files.
@@ -60,19 +59,6 @@ def test_the_next_run_removes_what_the_last_one_could_not(tmp_path: Path) -> Non
     stored = made.files()
     made.measure()
     assert (made.ours.exists(), made.files()) == (False, stored)
-
-
-def test_time_to_settle_after_a_deletion_and_only_then(made: Scripted) -> None:
-    made.configure(NEW, target={"settle": "500ms"})
-    made.measure()
-    settled = [
-        run["settled_s"]
-        for point in made.plan.points
-        for r in plain_records_of(made.store, point.id)
-        for run in r["phases"]
-    ]
-    assert settled.count(None) == 1  # the first: nothing had been deleted
-    assert min(s for s in settled if s is not None) >= 0.5
 
 
 def test_a_campaign_that_has_left_files_on_another_target_is_refused(tmp_path: Path) -> None:

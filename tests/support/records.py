@@ -13,7 +13,7 @@ from iosweep.store.store import Store
 BEGAN = "2026-11-01T00:00:00+00:00"
 TARGET = {"directory": "/t", "source": "/dev/x", "fstype": "ext4", "layout": None, "layout_is": "none"}
 #: The target of a plan, for the checks.
-ON_TARGET = TargetSettings(directory="/t", node_bandwidth=None, keep="none", settle=0.0, deadline=30.0, lock=None)
+ON_TARGET = TargetSettings(directory="/t", node_bandwidth=None, keep="none", deadline=30.0, lock=None)
 
 
 def record(

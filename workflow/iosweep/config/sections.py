@@ -205,11 +205,6 @@ class Target(Strict):
         description="What stays on the target once everything is measured: `none`, or `data_sets`, which another run is"
         " then spared writing. `iosweep clean` removes them. Default: none.",
     )
-    settle: Duration = Field(
-        0.0,
-        description="Time that passes after files were deleted before something is measured: a file system may work on"
-        " a deletion long after it is done. Default: 0s.",
-    )
     deadline: Deadline = Field(
         30.0,
         description="An operation on the target that makes no progress for this time counts as hanging, and the"

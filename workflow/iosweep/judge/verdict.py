@@ -136,7 +136,6 @@ def _row(seen: Observation, host: str) -> JudgedPhase:
             "label": parsed.label,
             "passes": caches.passes(seen),
             "wall_s": run.wall_s,
-            "settled_s": run.settled_s,
             "ran_on": ",".join(f"{node}:{count}" for node, count in run.ran_on.items()) or None,
             **_cpus(run.cpus, host),
             "command": " ".join(map(_quote, run.argv)),

@@ -48,12 +48,11 @@ def repetition_cost(point: Point, node_bandwidth: int | None) -> Cost:
 
 
 class RepetitionNeeds(NamedTuple):
-    """The needs of a repetition of a point. fresh: of its new files; settles: it works on new files."""
+    """The needs of a repetition of a point. fresh: of its new files."""
 
     cost: Cost
     fresh_bytes: int
     fresh_inodes: int
-    settles: bool
     memory_bytes: int
     timed_writes: bool
 
@@ -67,7 +66,6 @@ def repetition_needs(plan: Plan, point: Point) -> RepetitionNeeds:
             repetition_cost(point, plan.target.node_bandwidth),
             fresh_bytes(point, steps),
             sum(map(tools()[point.tool].inodes, steps)),
-            any(files.role == "fresh" for files in point.file_sets),
             max(map(_in_flight_bytes, steps)) if "transfer_size" in point.options else 0,
             any(step.time_s is not None and step.phase.writes for step in steps),
         )
@@ -165,7 +163,7 @@ def forecast_of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None)
         prepared = data_sets(members)
         size = sum(files.size_bytes for files in prepared.values())
         cost = Cost(
-            sum((needs.cost.time_s + plan.target.settle * needs.settles) * count for needs, count in costs)
+            sum(needs.cost.time_s * count for needs, count in costs)
             + size / allocation.nodes / min(node_bandwidth, PREPARE_BANDWIDTH),
             sum(needs.cost.bytes_written * count for needs, count in costs) + size,
             sum(needs.cost.bytes_read * count for needs, count in costs),

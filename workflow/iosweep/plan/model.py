@@ -72,7 +72,6 @@ class TargetSettings(Part, frozen=True, kw_only=True):
     lock: PathText | None
     node_bandwidth: Count | None
     server_cache: Count | None = None
-    settle: Seconds
     type: str | None = None
 
 

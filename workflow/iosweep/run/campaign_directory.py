@@ -49,7 +49,6 @@ class CampaignDirectory:
         self.fstype = ""
         self.layout = ""
         self.present_bytes = 0  # our bytes there, without those of the current repetition
-        self._deleted: float | None = None  # time of the last deletion
         self._deleted_bytes = 0  # which may not be free yet
 
     @property
@@ -226,24 +225,10 @@ class CampaignDirectory:
     def _count(self, below: str, removed: Removed) -> Removed:
         """Count what was removed."""
         if removed["files"]:
-            self.deleted()
             self._deleted_bytes += removed["bytes"]
             if not below.startswith(f"{FRESH}/"):  # files of the current repetition are not in present_bytes
                 self.present_bytes = max(0, self.present_bytes - removed["bytes"])
         return removed
-
-    def deleted(self) -> None:
-        """Note that files were deleted there."""
-        self._deleted = time.monotonic()
-
-    def settle(self) -> float | None:
-        """Wait until target.settle has passed since the last deletion; returns the seconds since then, or None."""
-        if self._deleted is None:
-            return None
-        rest = self._target.settle - (time.monotonic() - self._deleted)
-        if rest > 0:
-            time.sleep(rest)
-        return round(time.monotonic() - self._deleted, 3)
 
     def recorded(self, facts: FileSystem) -> Target:
         """The target as results record it."""

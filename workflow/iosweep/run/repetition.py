@@ -282,9 +282,8 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         run = structs.replace(run, files=_files(c, point, step, files, hosts))
         if run.files.wrong:
             return structs.replace(run, not_run="not run: " + "; ".join(run.files.wrong)), {}
-        settled_s = c.directory.settle()
         c.directory.see_unchanged(hosts)
-        run = structs.replace(run, started=datetime.now(UTC), settled_s=settled_s)
+        run = structs.replace(run, started=datetime.now(UTC))
         c.spent.in_flight_bytes += step_cost(point, step, c.plan.target.node_bandwidth).bytes_written
         timeout_s = _timeout(step, tool.work(step), point, c.plan.limits.grace)
         done, streams = c.commands.run(tool, commands, step.tasks, timeout_s, hosts, step)
@@ -293,8 +292,6 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
     streams = {**streams, **done.series}
     cpus = c.pinning.record(binding, done.cpus, tool.mpi)
     run = structs.replace(_ended(run, done), cpus=cpus)
-    if any(phase.name.endswith("delete") for phase in step.phases):
-        c.directory.deleted()
     well = not (done.exit_code or done.timed_out or done.left_behind)
     run = structs.replace(run, files=c.sets.look_again(step, files, run.files, hosts, well))
     expected = tool.leftover(step)

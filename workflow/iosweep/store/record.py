@@ -133,7 +133,6 @@ class PhaseRun(Part, frozen=True, kw_only=True):
     flooded: bool = False  # it printed too much
     stderr: str = ""
     not_run: str = ""  # why the command was not started
-    settled_s: Seconds | None = None  # rest after files were deleted
     left_behind: tuple[str, ...] = ()  # processes that could not be killed, as `fio (pid 7) on n2`
     ran_on: dict[str, Count] = field(default_factory=dict)  # host -> ranks that were seen there at once
     leftover: Count | None = None  # files that were there at the end

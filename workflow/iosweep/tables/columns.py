@@ -114,7 +114,6 @@ close_s float IOR: seconds of its slowest close.
 wall_s float Seconds from the tool's start to its end, start-up included.
 start_skew_s float Tools that are started once on each node (fio): seconds from the first node's first I/O to the last
   node's.
-settled_s float Seconds since iosweep last deleted files on the target; null if it had not.
 verdict string valid, suspect, invalid or missing.
 reasons string Why, joined by ' | '. Empty for valid.
 left bool The next run measures it: true only where the verdict is missing and no tool, node or time limit prevents it.
