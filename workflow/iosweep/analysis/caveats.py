@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from iosweep.analysis.formats import hosts, listing, tool, version
 from iosweep.analysis.summary import PointSummary, Repetitions
 from iosweep.judge.agreement import COUNTED
-from iosweep.judge.findings import REASONS, bare, cause, ranked
+from iosweep.judge.findings import REASONS, rank_reasons, reason_key
 from iosweep.text import human_count
 
 #: Causes, without numbers, that all repetitions of a campaign share. The report states these once.
@@ -39,7 +39,7 @@ def tell(groups: Iterable[Sequence[str]], most: int = 3) -> str:
 
 def rank(groups: Iterable[Sequence[str]]) -> list[tuple[str, int]]:
     """Rank the reasons, with the number of results or repetitions that give each."""
-    return ranked([reason or "no reason given" for reason in group or [""]] for group in groups)
+    return rank_reasons([reason or "no reason given" for reason in group or [""]] for group in groups)
 
 
 def join(reasons: Sequence[tuple[str, int]], most: int = 3) -> str:
@@ -62,13 +62,13 @@ def find_shared(results: Iterable[PointSummary]) -> Shared:
     if any(row.verdict == "valid" for row in rows) or len({row.point for row in rows}) < 2:
         return NOTHING
     return frozenset.intersection(
-        *(frozenset(bare(cause(text)) for text in (row.reasons or "").split(REASONS) if text) for row in rows)
+        *(frozenset(reason_key(text) for text in (row.reasons or "").split(REASONS) if text) for row in rows)
     )
 
 
 def drop_shared(groups: Iterable[Sequence[str]], known: Shared) -> list[list[str]]:
     """Remove shared reasons from each group, and groups that are then empty."""
-    others = ([reason for reason in group if bare(cause(reason)) not in known] for group in groups)
+    others = ([reason for reason in group if reason_key(reason) not in known] for group in groups)
     return [group for group in others if group]
 
 
@@ -78,7 +78,7 @@ def explain(repetitions: Iterable[Repetitions], outcome: str, known: Shared = NO
     groups = [REASONS.join(one.reasons).split(REASONS) for one in own for _ in range(one.count)]
     if outcome != "suspect" or not known:
         return tell(groups, 2)
-    told = "; ".join(text for text, _ in rank([r for r in group if bare(cause(r)) in known] for group in groups))
+    told = "; ".join(text for text, _ in rank([r for r in group if reason_key(r) in known] for group in groups))
     others = drop_shared(groups, known)
     also = f"; some also: {tell(others, 2)}" if others else ""
     return f"{told} (in all repetitions, so not repeated below){also}"

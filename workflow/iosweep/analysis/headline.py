@@ -170,7 +170,7 @@ class Rivals:
 
     def _interval(self, point: str) -> Interval | None:
         if point not in self._intervals:  # a point is compared with many others
-            self._intervals[point] = statistics.mean_interval(self.candidates[point].values, self.noise)
+            self._intervals[point] = statistics.interval(self.candidates[point].values, self.noise)
         return self._intervals[point]
 
 

@@ -23,7 +23,7 @@ from iosweep.commands.terminal import prose
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.judge import remaining
-from iosweep.judge.findings import REASONS, bare, rank
+from iosweep.judge.findings import REASONS, reason_key, reason_order
 from iosweep.plan.model import Plan, plan_files
 from iosweep.store import ingested
 from iosweep.store.store import Store
@@ -155,14 +155,15 @@ def _reasons(found: Sequence[Repetitions]) -> dict[str, list[Reason]]:
     for index, repetition in enumerate(found):
         if repetition.outcome in OUTCOMES[1:]:
             for text in REASONS.join(repetition.reasons or ("no reason given",)).split(REASONS):
-                alike.setdefault((repetition.outcome, bare(text)), {}).setdefault(index, text)
+                alike.setdefault((repetition.outcome, reason_key(text)), {}).setdefault(index, text)
     reasons: dict[str, list[Reason]] = {}
     for (outcome, _), texts in alike.items():
         count = sum(found[index].count for index in texts)
         points = dict.fromkeys(found[index].point for index in texts)
         reasons.setdefault(outcome, []).append((next(iter(texts.values())), count, list(points)))
     return {
-        outcome: sorted(listed, key=lambda reason: (rank(reason[0]), -reason[1])) for outcome, listed in reasons.items()
+        outcome: sorted(listed, key=lambda reason: (reason_order(reason[0]), -reason[1]))
+        for outcome, listed in reasons.items()
     }
 
 

@@ -18,7 +18,7 @@ from iosweep.commands import accept, campaigns
 from iosweep.commands.check import Outcome, read_outcome
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.files import documents
-from iosweep.judge.findings import ranked
+from iosweep.judge.findings import rank_reasons
 from iosweep.judge.remaining import set_name
 from iosweep.plan.model import Point, file_set, plan_files, read_plan
 from iosweep.report import answer
@@ -156,7 +156,7 @@ def _show_table(summary: Sequence[PointSummary], ingested: bool) -> None:
             (headline.grade or "") if headline else "",
             f"{caveats.VERDICT_SYMBOLS[result.state]} {result.state}",
             *([printable(outputs)] if ingested else []),
-            printable("; ".join(text for text, _ in ranked((reason,) for reason in result.reasons))),
+            printable("; ".join(text for text, _ in rank_reasons((reason,) for reason in result.reasons))),
         )
     Printer(wide=True).print(whole)
 

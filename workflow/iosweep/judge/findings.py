@@ -134,8 +134,6 @@ REASONS = " | "
 FOLLOWS = " → "
 #: Checks whose failure explains other failures of the same run, the first explanation first.
 ROOTS = ("exit_status", "tool_errors")
-#: Processes that used a node's CPUs, as the check `other_load` names them.
-_SHARES = re.compile(r" \([^()]* \d+%\)")
 #: Checks of a run's output and files. They fail as a consequence if the run itself failed.
 CONSEQUENCES = frozenset(
     {
@@ -151,49 +149,40 @@ def chained(failed: Sequence[tuple[str, str]]) -> list[str]:
     Without a cause among them the reasons are the evidence, in the order given.
     """
     texts = {check: evidence.replace(FOLLOWS, " > ") for check, evidence in failed}
-    root = next((check for check in ROOTS if check in texts), None)
+    root = next((texts.pop(check) for check in ROOTS if check in texts), None)
     if root is None:
         return list(texts.values())
-    follows = [text for check, text in texts.items() if check in CONSEQUENCES and check != root]
-    others = [text for check, text in texts.items() if check not in CONSEQUENCES and check != root]
-    return [FOLLOWS.join([texts[root], *follows]), *others]
+    follows = [text for check, text in texts.items() if check in CONSEQUENCES]
+    others = [text for check, text in texts.items() if check not in CONSEQUENCES]
+    return [FOLLOWS.join([root, *follows]), *others]
 
 
-def ranked(groups: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
+def rank_reasons(groups: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
     """The reasons of several groups (results, repetitions or phases), with the number of groups that have each.
 
-    Reasons whose causes differ only in numbers count as one, once per group. Order: causes named by the operating
-    system, causes with consequences, the rest; the most frequent first within each.
+    Reasons whose causes differ only in numbers count as one, once per group; it has the text of the first, with its
+    consequence. Order: causes named by the operating system, causes with consequences, the rest; the most frequent
+    first within each.
     """
-    kinds: dict[str, list[str]] = {}  # cause without its numbers -> the reasons, one per group
+    kinds: dict[str, list[str]] = {}  # reason_key -> the reasons, one per group
     for group in groups:
-        for kind, reason in {bare(cause(reason)): reason for reason in group}.items():
-            kinds.setdefault(kind, []).append(reason)
-    ordered = sorted(kinds.values(), key=lambda alike: (min(map(rank, alike)), -len(alike)))
-    return [(_text(alike), len(alike)) for alike in ordered]
+        for key, reason in {reason_key(reason): reason for reason in group}.items():
+            kinds.setdefault(key, []).append(reason)
+    ranked = []
+    for reasons in sorted(kinds.values(), key=lambda reasons: (min(map(reason_order, reasons)), -len(reasons))):
+        causes = list(dict.fromkeys(reason.partition(FOLLOWS)[0] for reason in reasons))
+        differ = " (numbers differ)" if len(causes) > 1 else ""
+        follows = next((follows for reason in reasons for follows in reason.split(FOLLOWS)[1:]), None)
+        ranked.append((FOLLOWS.join(filter(None, (causes[0] + differ, follows))), len(reasons)))
+    return ranked
 
 
-def cause(reason: str) -> str:
-    """A reason without its consequences."""
-    return reason.partition(FOLLOWS)[0]
+def reason_key(reason: str) -> str:
+    """Equal for reasons that count as the same: the cause, without its numbers and without processes with their shares
+    (`(dd of eve 48%, cc1 10%)`)."""
+    return re.sub(r"[\d.,]+", "#", re.sub(r" \([^()]* \d+%\)", "", reason.partition(FOLLOWS)[0]))
 
 
-def bare(text: str) -> str:
-    """A text without its numbers and without processes with their shares (`(dd of eve 48%, cc1 10%)`), which is equal
-    for texts that count as the same."""
-    return re.sub(r"[\d.,]+", "#", _SHARES.sub("", text))
-
-
-def rank(reason: str) -> int:
+def reason_order(reason: str) -> int:
     """Sort key of a reason: 0 if the operating system named its cause, 1 if it has consequences, else 2."""
     return 0 if names_cause(reason) else 1 if FOLLOWS in reason else 2
-
-
-def _text(alike: Sequence[str]) -> str:
-    """A text for reasons of one kind: the first cause, whether others differ, and the most frequent consequence."""
-    causes = list(dict.fromkeys(map(cause, alike)))
-    first = f"{causes[0]} (numbers differ)" if len(causes) > 1 else causes[0]
-    follows = [text for reason in alike for text in reason.split(FOLLOWS)[1:]]
-    kinds = [bare(text) for text in follows]
-    most = max(kinds, key=kinds.count, default="")
-    return FOLLOWS.join([first, *follows[kinds.index(most) :][:1]]) if kinds else first

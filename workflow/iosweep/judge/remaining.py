@@ -68,7 +68,10 @@ def find(
     counted: dict[str, dict[int, RecordHead]] = {}
     absent: set[str] = set()
     for allocation in plan.allocations:
-        budget = _retries(plan, allocation, results)
+        planned = sum(p.repetitions.min for p in allocation.points)
+        retried = sum(r.retried for p in allocation.points for r in results.get(p.id, {}).values())
+        share = plan.limits.retried
+        budget = max(RETRIED_LEAST, int(share * planned)) - retried if share else 0
         for point in allocation.points:
             stored = results.get(point.id, {})
             have = {number: r for number, r in stored.items() if current(r, plan, point, machine)}
@@ -91,14 +94,6 @@ def find(
 
     expected = Counter({point: len(numbers) for point, numbers in needs.now.items()}) + Counter(needs.later)
     return Remaining(grouped(needs.now), grouped(expected), grouped(needs.unneeded))
-
-
-def _retries(plan: Plan, allocation: Allocation, results: Mapping[str, Mapping[int, RecordHead]]) -> int:
-    """Number of repetitions of an allocation that may still be tried again."""
-    share = plan.limits.retried
-    planned = sum(p.repetitions.min for p in allocation.points)
-    spent = sum(r.retried for p in allocation.points for r in results.get(p.id, {}).values())
-    return max(RETRIED_LEAST, int(share * planned)) - spent if share else 0
 
 
 def chosen(only: str, point: Point) -> bool:

@@ -61,16 +61,11 @@ class Interval:
 
 
 def interval(values: Sequence[float], noise: Noise | None = None) -> Interval | None:
-    """The 95 % interval of the geometric mean of repetitions, None with fewer than two repetitions or with a value that
-    is not above zero.
+    """The 95 % interval of the geometric mean of repetitions; None with a value that is not above zero, or a single
+    value and no noise.
 
     noise: that of points of the same phase (`pooled`); None: nothing but the values is known.
     """
-    return mean_interval(values, noise) if len(values) > 1 else None
-
-
-def mean_interval(values: Sequence[float], noise: Noise | None) -> Interval | None:
-    """The 95 % interval of the geometric mean, also of a single value where the noise is known."""
     if not values or min(values) <= 0:
         return None
     logs = [math.log(value) for value in values]
@@ -328,27 +323,18 @@ def _splits(row: Sequence[float], start: int, limit: float, at: int | None = Non
 def _clearest(row: Sequence[float]) -> tuple[int, float] | None:
     """(the split at which two levels differ most; probability of a split so clear by chance, among all splits of the
     row); None where a row has too few nights."""
-    if (split := best_split(row, LEAST_NIGHTS)) is None:
-        return None
-    at = split[0]
-    p = _change_of_level(row[:at], row[at:]).p
-    return at, min(1.0, p * (len(row) - 2 * LEAST_NIGHTS + 1))
-
-
-def best_split(row: Sequence[float], least: int) -> tuple[int, float] | None:
-    """(where a row splits into the two levels that differ most; sum of squares between them, the rest of the row's is
-    within); None for a row of fewer than two times `least` values."""
-    number = len(row)
-    if number < 2 * least:
-        return None
-    middle, best, highest = fmean(row), least, -1.0
-    running = math.fsum(row[: least - 1]) - (least - 1) * middle
-    for at in range(least, number - least + 1):
+    number, middle = len(row), fmean(row) if row else 0.0
+    best, highest = 0, -1.0
+    running = math.fsum(row[: LEAST_NIGHTS - 1]) - (LEAST_NIGHTS - 1) * middle
+    splits = range(LEAST_NIGHTS, number - LEAST_NIGHTS + 1)
+    for at in splits:
         running += row[at - 1] - middle
-        between = running * running * number / (at * (number - at))
+        between = running * running / (at * (number - at))  # the sum of squares between the levels
         if between > highest:
             best, highest = at, between
-    return best, highest
+    if not best:
+        return None
+    return best, min(1.0, _change_of_level(row[:best], row[best:]).p * len(splits))
 
 
 def _change_of_level(before: Sequence[float], after: Sequence[float]) -> Change:

@@ -11,7 +11,7 @@ import hashlib
 import math
 import os
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -24,7 +24,6 @@ from iosweep.details import FACTOR, NodeRate, Series
 from iosweep.judge.checks import CHECKS, SEVERITIES, caches, stragglers
 from iosweep.judge.findings import NOT_APPLICABLE, Observation, chained
 from iosweep.node import monitor
-from iosweep.node.pinning import CpuRecord
 from iosweep.plan.model import Plan, Point
 from iosweep.store.record import Finding, JudgedPhase, Record, Value, Verdict
 from iosweep.tools import Parsed, Phase, Step, Streams, tools
@@ -45,16 +44,13 @@ NOT_JUDGING = NOT_TABLES | {"ingest", "programs", "slurm", "tables"}
 def key(plan: Plan, point: Point) -> str:
     """Digest of all that a judgment depends on besides record, raw output and facts: the judging code, and settings of
     the plan."""
-    settings = msgspec.json.encode((_code(), plan.target, plan.shortest_steady_s(point)), order="deterministic")
+    code = code_digest(NOT_JUDGING)
+    settings = msgspec.json.encode((code, plan.target, plan.shortest_steady_s(point)), order="deterministic")
     return hashlib.sha256(settings).hexdigest()[:16]
 
 
 @cache
-def _code() -> str:
-    return code_digest(NOT_JUDGING)
-
-
-def code_digest(without: Collection[str]) -> str:
+def code_digest(without: frozenset[str]) -> str:
     """Hash of the files of this package, but those in some rooms."""
     package, total = Path(iosweep.__file__).parent, hashlib.sha256()
     names = (file.relative_to(package) for file in package.rglob("*") if file.is_file())
@@ -124,6 +120,16 @@ def _row(seen: Observation, host: str) -> JudgedPhase:
     verdict, reasons = verdict_of(findings)
     counts = figures if verdict != "invalid" else {}
     histogram = evidence.latencies
+    cpus: dict[str, Value] = {}
+    if run.cpus:
+        of_host = next((node for node in run.cpus.nodes if host in node.hosts), None)
+        cpus = {
+            "pinning": run.cpus.pinning,
+            "placement": run.cpus.placement if run.cpus.planned else None,
+            "cpus": of_host.allowed if of_host else None,
+            "reserved_cpus": of_host.reserved if of_host else None,
+            "cpu_looks": min((node.looks for node in run.cpus.nodes), default=None),
+        }
     return JudgedPhase(
         phase=phase.name,
         verdict=verdict,
@@ -137,7 +143,7 @@ def _row(seen: Observation, host: str) -> JudgedPhase:
             "passes": caches.passes(seen),
             "wall_s": run.wall_s,
             "ran_on": ",".join(f"{node}:{count}" for node, count in run.ran_on.items()) or None,
-            **_cpus(run.cpus, host),
+            **cpus,
             "command": " ".join(map(_quote, run.argv)),
         },
         findings=findings,
@@ -201,20 +207,6 @@ def verdict_of(findings: Mapping[str, Finding]) -> tuple[Verdict, tuple[str, ...
 def retry(findings: Iterable[Finding]) -> str | None:
     """Why another try of a repetition may help, by the findings of all its rows, or None."""
     return next((f.evidence for f in findings if f.outcome == "fail" and f.curable), None)
-
-
-def _cpus(seen: CpuRecord | None, host: str) -> dict[str, Value]:
-    """The columns of a phase's CPUs; `host` is the first node."""
-    if not seen:
-        return {}
-    first = next((node for node in seen.nodes if host in node.hosts), None)
-    return {
-        "pinning": seen.pinning,
-        "placement": seen.placement if seen.planned else None,
-        "cpus": first.allowed if first else None,
-        "reserved_cpus": first.reserved if first else None,
-        "cpu_looks": min((node.looks for node in seen.nodes), default=None),
-    }
 
 
 #: Most arguments occur in many commands.

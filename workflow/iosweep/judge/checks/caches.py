@@ -152,9 +152,11 @@ def other_reader(s: Observation) -> Finding:
 # Counters of the kernel
 
 
-#: Least share of the bytes that counters must have seen: with O_DIRECT, and through the page cache.
-DIRECT, BUFFERED = 0.95, 0.90
-#: Least share of a data set that a counter must have seen while it was written, to be trusted.
+#: Least share of the bytes that counters must have seen with O_DIRECT; the rest is slack of the counters.
+DIRECT = 0.95
+#: The same through the page cache, which may hold some bytes of a file from before.
+BUFFERED = 0.90
+#: Least share of a data set that a counter must have seen while it was written, to be trusted: as BUFFERED.
 TRUSTED = 0.90
 
 
@@ -168,31 +170,41 @@ class _Witness(NamedTuple):
     doubt: str
 
 
-#: The share of the bytes of one direction that a counter saw, a sentence on it, and the doubt of the counter.
-_Share = tuple[float, str, str]
-
-
 def reached(s: Observation) -> Finding:
     """Reads came from the storage, and writes got there: the kernel's counters (of the tool's I/O, the block device,
     the file system's client or the network) saw at least 95 % of the bytes, of I/O without O_DIRECT 90 %. The target is
     not memory.
     """
-    if memory := _memory(s):
-        return memory
+    in_memory = fs_types.of(s.fstype).memory
+    if in_memory and s.target.type == s.fstype:
+        return unchecked(f"the target is memory ({s.fstype}), as target.type says: nothing gets to a device")
+    why = s.fstype if in_memory else next((moved.memory for moved in s.run.moved.values() if moved.memory), "")
+    if why:
+        return failed(f"the target is memory ({why}): nothing gets to a device")
     if s.phase.kind == "metadata":
         return NOT_APPLICABLE
     if s.run.exit_code:
         return unchecked("the run failed")
     limit = DIRECT if s.point.options.get("o_direct") else BUFFERED
-    shares: list[_Share] = []
+    shares: list[tuple[float, str, str]] = []  # share of one direction that a counter saw; a sentence; _Witness.doubt
     for host, parsed, moved in works(s):
         read, written = (parsed.figures.get(f"bytes_{verb}", 0.0) for verb in ("read", "written"))
         if not (read or written):
             continue
         arrives = _must_arrive(s, host, written)
-        if not (counted := list(_shares(s, host, moved, read, written, arrives))):
+        counted, on = list(_witnesses(s, moved)), f"{host}: " if host else ""
+        before = len(shares)
+        for place, seen_read, seen_written, doubt in counted:
+            if read and seen_read is not None:
+                share = seen_read / read
+                shares.append((share, f"{on}{_percent(share)} of {_size(read)} read came from {place}", doubt))
+            if arrives and seen_written is not None:
+                share, what = seen_written / arrives, f"{_size(written)} written"
+                if arrives < written:
+                    what = f"{_size(arrives)} or more that differ among {what}"
+                shares.append((share, f"{on}{_percent(share)} of {what} got to {place}", doubt))
+        if len(shares) == before:
             return unchecked(_why_none(s, host, moved, bool(read or arrives)))
-        shares += counted
     if not shares:
         return NO_OUTPUT
     share, sentence, doubt = min(shares, key=lambda seen: seen[0])
@@ -204,16 +216,6 @@ def reached(s: Observation) -> Finding:
     return unchecked(f"{sentence}, and {doubt}")
 
 
-def _memory(s: Observation) -> Finding | None:
-    """The finding where the target is memory; None where it is not known to be."""
-    if fs_types.of(s.fstype).memory:
-        if s.target.type == s.fstype:
-            return unchecked(f"the target is memory ({s.fstype}), as target.type says: nothing gets to a device")
-        return failed(f"the target is memory ({s.fstype}): nothing gets to a device")
-    why = next((moved.memory for moved in s.run.moved.values() if moved.memory), "")
-    return failed(f"the target is memory ({why}): nothing gets to a device") if why else None
-
-
 def works(s: Observation) -> list[tuple[str, Parsed, list[Moved]]]:
     """(node, output of the tool there, counters there) for each node where the tool tells nodes apart; else for all
     nodes together, without a name."""
@@ -221,24 +223,6 @@ def works(s: Observation) -> list[tuple[str, Parsed, list[Moved]]]:
     if nodes := s.parsed.evidence.each_node:
         return [(host, node, [counters[host]] if host in counters else []) for host, node in nodes.items()]
     return [("", s.parsed, [*counters.values()] if len(counters) >= s.point.nodes else [])]
-
-
-def _shares(
-    s: Observation, host: str, moved: Sequence[Moved], read: float, written: float, arrives: float
-) -> Iterator[_Share]:
-    """The share that each counter saw of each direction. arrives: as `_must_arrive` returns it."""
-    on = f"{host}: " if host else ""
-    for witness in _witnesses(s, moved):
-        if read and witness.read is not None:
-            share = witness.read / read
-            what = f"{_percent(share)} of {_size(read)} read came from {witness.place}"
-            yield share, f"{on}{what}", witness.doubt
-        if arrives and witness.written is not None:
-            share = witness.written / arrives
-            what = f"{_size(written)} written"
-            if arrives < written:
-                what = f"{_size(arrives)} or more that differ among {what}"
-            yield share, f"{on}{_percent(share)} of {what} got to {witness.place}", witness.doubt
 
 
 def _must_arrive(s: Observation, host: str, written: float) -> float:

@@ -108,13 +108,14 @@ def durable(s: Observation) -> Finding:
 # Content
 
 
-#: Data that compresses by this or more, or repeats more pages, is not random. Random data has 1.00 and none.
+#: Data that compresses by this or more, or repeats more pages, is not random: random data has 1.00, and repeats none.
 _RATIO, _REPEATED = 1.15, 0.01
 #: By how much the slowest worker of a sequential phase may be behind the mean.
 _WORKERS = 4
-#: A phase that may have left more than this share of the files unwritten does not show that its data is random. From
-#: the second share on some workers may be late, and their files may hold more old data, by the third.
-_STALE, _EVEN, _UNEVEN = 0.5, 0.02, 0.3
+#: A phase that may have left more than this share of the files unwritten does not show that its data is random.
+_STALE = 0.5
+#: From this share on some workers may be late, and their files may hold more old data, by the second share.
+_EVEN, _UNEVEN = 0.02, 0.3
 
 
 def incompressible(s: Observation) -> Finding:

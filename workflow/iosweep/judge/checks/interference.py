@@ -9,7 +9,7 @@ from iosweep.judge.checks.caches import no_counter, total, trusts, works
 from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Observation, failed, passed, unchecked
 from iosweep.node import fs_types
 from iosweep.node.counters import Moved
-from iosweep.node.load import Load, Other
+from iosweep.node.load import Other
 from iosweep.store.record import Finding
 from iosweep.tools import CLOCK_S, Parsed
 from iosweep.units import human_size
@@ -23,18 +23,22 @@ def exclusive(s: Observation) -> Finding:
     return passed(lock.evidence) if lock.enforced else unchecked(lock.evidence)
 
 
-#: Share of a node's CPU time that others may use while a phase runs, and of the CPUs of one rank or worker.
+#: Share of a node's CPU time that others may use while a phase runs, and of the CPUs of one rank or worker: daemons use
+#: a few percent, another job far more.
 OTHER_LOAD = 0.25
-#: Share of its periods in which a CPU quota may stop the tool, and of the time.
+#: Share of its periods in which a CPU quota may stop the tool, and of the time: as much as a figure may be wrong.
 _STOPPED, _STOPPED_TIME = 0.05, 0.02
-#: Share of a limit on I/O from which it is what is measured.
+#: Share of a limit on I/O from which the limit is measured, and not the storage: limits let through short bursts.
 _LIMITED = 0.9
-#: What others may move, as a share of the tool's own bytes; and beside it in all, and per second: logs, and what a
-#: desktop does.
-OTHER_IO, _BYTES, _BYTES_PER_S = 0.25, 16 << 20, 4 << 20
-#: Copies that a mirror writes at most, by what its device counted while a data set was written.
+#: What others may move, as a share of the tool's own bytes: as OTHER_LOAD.
+OTHER_IO = 0.25
+#: What they may move beside it in all, and per second: logs, and what a desktop does.
+_BYTES, _BYTES_PER_S = 16 << 20, 4 << 20
+#: Copies that a file system writes at most, by what its device counted while a data set was written: of a mirror with a
+#: journal of data.
 _COPIES = 4.0
-#: What a write costs in metadata at most (journal, inode, bitmaps), and what a client may read for a small read.
+#: What a write costs in metadata at most (journal, inode, bitmaps: a block of 4 KiB each), and what a client may read
+#: for a small read.
 _WRITE_BYTES, _READ_BYTES = 16 << 10, 64 << 10
 
 
@@ -47,8 +51,13 @@ def other_load(s: Observation) -> Finding:
         return unchecked(f"the node's load was not read ({short})")
     if load.steal > OTHER_LOAD:
         return failed(f"the hypervisor withheld {load.steal:.0%} of the CPU time", True)
-    where = _on(s, load.host)
-    if used := _too_much(s, load):
+    where, used, bound = _on(s, load.host), "", load.bound
+    if load.other is not None and load.other > OTHER_LOAD:
+        used = f"{load.other:.0%} of the CPU time{where}{_named(load.top)}"
+    elif bound and bound.other > OTHER_LOAD:
+        which = f"CPU{'' if bound.cpus.isdecimal() else 's'} {bound.cpus}{_on(s, bound.host)}"
+        used = f"{bound.other:.0%} of {which}, where a rank or worker was bound{_named(bound.top)}"
+    if used:
         if load.client is None:
             why = "its processes were not found"
             return unchecked(f"others used {used}, and the client of {s.fstype} may be one of them: {why}")
@@ -61,19 +70,8 @@ def other_load(s: Observation) -> Finding:
         )
     by_client = f", the target's client {load.client:.0%}" if load.client else ""
     others = f"others used {load.other:.0%}{where}{_named(load.top)}{by_client}"
-    bound = f"; at most {load.bound.other:.0%} of the CPUs of a rank or worker" if load.bound else ""
-    return passed(f"{others}, the hypervisor withheld {load.steal:.0%} of the CPU time{bound}")
-
-
-def _too_much(s: Observation, load: Load) -> str:
-    """The CPU time that others used, as text, if it is too much of a node or of the CPUs of a rank or worker; else
-    empty."""
-    if load.other is not None and load.other > OTHER_LOAD:
-        return f"{load.other:.0%} of the CPU time{_on(s, load.host)}{_named(load.top)}"
-    if (bound := load.bound) and bound.other > OTHER_LOAD:
-        which = f"CPU{'' if bound.cpus.isdecimal() else 's'} {bound.cpus}"
-        return f"{bound.other:.0%} of {which}{_on(s, bound.host)}, where a rank or worker was bound{_named(bound.top)}"
-    return ""
+    of_bound = f"; at most {bound.other:.0%} of the CPUs of a rank or worker" if bound else ""
+    return passed(f"{others}, the hypervisor withheld {load.steal:.0%} of the CPU time{of_bound}")
 
 
 def _on(s: Observation, host: str) -> str:
@@ -108,8 +106,8 @@ def io_limit(s: Observation) -> Finding:
         return NOT_APPLICABLE
     devices = ""
     for host, parsed, moved in works(s):
-        devices = devices or ", ".join(dict.fromkeys(one.device for one in moved if one.device))
-        ops, window_s = parsed.figures.get("ops_per_s", 0.0), max((one.window_s for one in moved), default=0.0)
+        devices = devices or ", ".join(dict.fromkeys(node.device for node in moved if node.device))
+        ops, window_s = parsed.figures.get("ops_per_s", 0.0), max((node.window_s for node in moved), default=0.0)
         rates = {
             "rbps": (total(moved, "device_read_bytes") or 0) / max(window_s, CLOCK_S),
             "wbps": (total(moved, "device_written_bytes") or 0) / max(window_s, CLOCK_S),
@@ -117,7 +115,7 @@ def io_limit(s: Observation) -> Finding:
             "wiops": 0.0 if s.phase.reads else ops,
         }
         for name, rate in rates.items():
-            limit = sum(one.io_limits.get(name, math.inf) * (one.device.count(",") + 1) for one in moved)
+            limit = sum(node.io_limits.get(name, math.inf) * (node.device.count(",") + 1) for node in moved)
             if moved and rate >= _LIMITED * limit:
                 return failed(f"a control group limits I/O on {devices}{_on(s, host)}: io.max {name}={limit}")
     return passed(f"no limit on {devices} was reached") if devices else unchecked("the block devices are not known")
@@ -152,7 +150,7 @@ def _directions(
     s: Observation, counter: str, parsed: Parsed, moved: Sequence[Moved]
 ) -> Iterator[tuple[str, int, float, float]]:
     """(verb, all bytes that a counter saw, the tool's bytes, bytes that others may have moved) for each direction."""
-    alone = any([one.name for one in step.phases] == [s.phase.name] for step in s.point.steps)
+    alone = any([phase.name for phase in step.phases] == [s.phase.name] for step in s.point.steps)
     transfer = max(1, int(s.point.options.get("transfer_size") or 1))
     floor = sum(_BYTES + _BYTES_PER_S * node.window_s for node in moved)
     for verb, key in (("read", "read_bytes"), ("wrote", "written_bytes")):
@@ -178,6 +176,6 @@ def _directions(
 def _copies(s: Observation, counter: str, moved: Sequence[Moved]) -> float:
     """How often a file system writes each byte, by its counter while a data set was written. A local file system writes
     more than once only to several devices, or to its journal first; else somebody else wrote, and may still write."""
-    if counter == "device" and not any("," in one.device for one in moved) and "data=journal" not in (s.mount or ""):
+    if counter == "device" and not any("," in node.device for node in moved) and "data=journal" not in (s.mount or ""):
         return 1.0
     return min(_COPIES, max(1.0, getattr(s.run.files.counted, counter, None) or 1.0))

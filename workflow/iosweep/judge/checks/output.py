@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
 
-from iosweep.errors import Cause, cause
+from iosweep.errors import cause
 from iosweep.judge.checks.timing import SHORTEST
 from iosweep.judge.findings import (
     NO_OUTPUT,
@@ -45,17 +44,17 @@ def exit_status(s: Observation) -> Finding:
     if run.exit_code:
         printed = [run.stderr, *(s.parsed.evidence.errors or ()), *s.parsed.evidence.messages]
         why = cause("\n".join([*printed, *s.parsed.problems]))
-        return failed(
-            f"{_because(why)}the tool ended with exit code {run.exit_code}{_first(run.stderr)}",
-            curable=bool(why and why.curable),
-        )
+        line = next((line.strip() for line in run.stderr.splitlines() if line.strip()), "")
+        first = f": {line[:200].replace(REASONS, ' / ')}" if line else ""
+        ended = f"the tool ended with exit code {run.exit_code}{first}"
+        return failed(f"{why.text}: {ended}" if why else ended, curable=bool(why and why.curable))
     return passed(f"exit code 0 after {run.wall_s:.2f} s")
 
 
 def not_run(reason: str) -> Finding:
     """A fail for a tool that was not started. Another try may help unless the reason is a cause that lasts."""
     why = cause(reason)
-    return failed(_because(why) + reason, curable=why is None or why.curable)
+    return failed(f"{why.text}: {reason}" if why else reason, curable=why is None or why.curable)
 
 
 def output(s: Observation) -> Finding:
@@ -92,21 +91,14 @@ def tool_doubts(s: Observation) -> Finding:
     return passed("no line puts the figures in doubt")
 
 
-def _because(why: Cause | None) -> str:
-    return f"{why.text}: " if why else ""
-
-
-def _first(text: str) -> str:
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return f": {line[:200].replace(REASONS, ' / ')}" if line else ""
-
-
 # What was asked for
 
 
-#: Seconds that start-up and end may take on a busy node, and of ranks that a launcher starts; and more for each file
-#: and each rank or worker. fio took up to 0.65 s in 99 % of 1,765 phases, many on a busy machine, and 1.6 s at most.
-START_S, LAUNCH_S, FILE_S, WORKER_S = 2.0, 3.0, 0.001, 0.02
+#: Seconds that start-up and end may take on a busy node: fio took up to 0.65 s in 99 % of 1,765 phases, many on a busy
+#: machine, and 1.6 s at most; a launcher takes longer.
+START_S, LAUNCH_S = 2.0, 3.0
+#: And more for each file, which is opened and closed, and for each rank or worker, which is forked.
+FILE_S, WORKER_S = 0.001, 0.02
 
 
 def as_asked(s: Observation) -> Finding:
@@ -119,16 +111,12 @@ def as_asked(s: Observation) -> Finding:
     if echo is None:
         return unchecked(f"{s.point.tool} does not print its options")
     wrong = [*echo.contradictions]
-    if echo.place is not None and not _names(s.run.argv, echo.place):
+    named = {value for argument in s.run.argv for value in (argument, argument.partition("=")[2])}
+    if echo.place is not None and echo.place not in named:
         wrong.append(f"{s.point.tool} worked in {echo.place}, which its command does not name")
     if wrong:
         return failed("; ".join(wrong))
     return passed(f"the tool repeats {echo.compared} options and parameters as they were given")
-
-
-def _names(argv: Sequence[str], place: str) -> bool:
-    """Whether a directory is an argument, or the value of an argument."""
-    return any(place in (argument, argument.partition("=")[2]) for argument in argv)
 
 
 def workers(s: Observation) -> Finding:
@@ -176,9 +164,11 @@ def in_flight(s: Observation) -> Finding:
     return passed(f"{rate * latency_s:.2f} in flight on average, {asked} at most were asked for")
 
 
-#: Shares of its run time by which the tool's clock may be ahead, and behind, start-up aside; seconds that it may be
-#: ahead in any case.
-_AHEAD, _BEHIND, _SLACK_S = 0.02, 0.5, 0.05
+#: Share of its run time by which the tool's clock may be ahead, as much as figures may be wrong, and seconds that
+#: it may be ahead in any case: both clocks are read at slightly different moments.
+_AHEAD, _SLACK_S = 0.02, 0.05
+#: And behind, start-up aside: a busy node delays the end of a process, too, and a clock of half the speed is found.
+_BEHIND = 0.5
 #: A clock is judged slow only if the tool timed this many times the longest start-up.
 _COMPARABLE = 4 / 3
 
@@ -268,7 +258,15 @@ def queue_depth(s: Observation) -> Finding:
     if not levels:
         return unchecked("the tool does not say")
     if s.point.options.get("ioengine") == "libaio" and not s.point.options.get("o_direct"):
-        return _waits(s)
+        # libaio waits for each I/O when it submits it, unless all is cached
+        figures = s.parsed.figures
+        whole_s, after_s = (figures.get(name) for name in ("latency_mean_s", "completion_latency_mean_s"))
+        waits = ""
+        if whole_s is not None and after_s is not None:
+            waits = reading.waits_at_submission(figures["ops_per_s"], whole_s, after_s, s.point.tasks)
+        if waits:
+            return failed(waits)
+        return unchecked("without O_DIRECT libaio waits for each I/O, and fio's own queue says nothing")
     # fio's levels: 1, 2, 4 ... >=64; each counts I/Os from this depth up to the next level
     level = min(1 << (depth.bit_length() - 1), 64)
     reached = sum(percent for name, percent in levels.items() if int(name.lstrip(">=")) >= level)
@@ -279,7 +277,7 @@ def queue_depth(s: Observation) -> Finding:
     return passed(f"{reached:.0f} % of the I/O at depth {level} or more")
 
 
-#: Share of the I/Os that were asked for that must be in flight, for the depth to mean something.
+#: Share of the I/Os that were asked for that must be in flight: with fewer, half the depth would do the same.
 _LEAST_IN_FLIGHT = 0.5
 
 
@@ -300,17 +298,6 @@ def _few_in_flight(s: Observation, depth: int) -> str:
     if reached >= (_LEAST_IN_FLIGHT - computing) * asked:
         return ""
     return f"{reached:.1f} I/Os were in flight on average, where {asked:.0f} were asked for"
-
-
-def _waits(s: Observation) -> Finding:
-    """Whether libaio without O_DIRECT waited for each I/O when it submitted it, as it does unless all is cached."""
-    figures = s.parsed.figures
-    whole_s, after_s = (figures.get(name) for name in ("latency_mean_s", "completion_latency_mean_s"))
-    unknown = "without O_DIRECT libaio waits for each I/O, and fio's own queue says nothing"
-    if whole_s is None or after_s is None:
-        return unchecked(unknown)
-    waiting = reading.waits_at_submission(figures["ops_per_s"], whole_s, after_s, s.point.tasks)
-    return failed(waiting) if waiting else unchecked(unknown)
 
 
 def plausible(s: Observation) -> Finding:
