@@ -193,154 +193,156 @@ def build(environment: Environment, spack: str | None, say: Callable[[str], None
 
     Raises BuildError, OSError; finished packages stay, and the next run continues from there.
     """
-    for directory in (environment.directory, environment.log.parent):
-        directory.mkdir(parents=True, exist_ok=True)
-    with (environment.root / "lock").open("a") as lock, environment.log.open("w", encoding="utf-8") as log:
+    root, directory = environment.root.absolute(), environment.directory.absolute()
+    for made in (directory, environment.log.parent, root / "scope"):
+        made.mkdir(parents=True, exist_ok=True)
+    with (root / "lock").open("a") as lock, environment.log.open("w", encoding="utf-8") as log:
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(lock, fcntl.LOCK_EX)  # one build at a time: another one waits
-        session = _Session(environment, log, say)
-        release, version = session.spack(spack)
-        packages, pin = session.repository()
-        session.install(release / "bin" / "spack", packages)
-        made_with = {
-            "spack": session.state(release) | {"version": version},
-            "repository": session.state(packages) | {"pin": pin},
-        }
-        content = documents.dump(session.document() | made_with, indent=True)
+        commands = _Commands(environment.log, log, variables(os.environ, root), say)
+
+        # the site's Spack, or else a clone of the tested release
+        release = Path(spack).absolute() if spack else commands.clone(SPACK, root / "spack" / RELEASE)
+        program = release / "bin" / "spack"
+        version = (commands.run("saying its version (tools.spack)", program, "--version").split() or [""])[0]
+        parts = re.match(r"(\d+)\.(\d+)", version)
+        if not parts or (int(parts[1]), int(parts[2])) < _OLDEST:
+            oldest = ".".join(map(str, _OLDEST))
+            raise BuildError(f"{release} is Spack {version}, and {oldest} or newer is needed (tools.spack)")
+
+        # the packages repository: of the pin in spack.yaml, or a checkout that it names
+        packages, pin = environment.packages, None
+        if isinstance(packages, Pin):
+            pin = packages.ref
+            packages = commands.clone(packages, root / "packages" / pin.replace("/", "_"))
+
+        # the lock, which says what is built, stays once that was built; before, it is decided anew at each try, because
+        # a package of the system that was missing may be there now
+        for name, section in configuration(environment, root, packages).items():
+            (root / "scope" / f"{name}.yaml").write_bytes(msgspec.json.encode({name: section}))  # JSON is YAML
+        start = (program, "--color", "never", "-C", root / "scope", "-e", directory)
+        yaml, locked = directory / "spack.yaml", directory / "spack.lock"
+        if not (environment.file.exists() and locked.exists()):
+            locked.unlink(missing_ok=True)
+            shutil.copyfile(environment.yaml, yaml)
+            say("looking for build tools of this system, and deciding what is built: some minutes")
+            commands.run("looking for build tools", *start, "external", "find", *_BUILD_TOOLS)
+        commands.run("building them", *start, "install", show="==> Installing ")
+
+        listed = commands.run("listing what was built", *start, "find", "--format", _FORMAT)
+        document = _document(environment, installed(listed, msgspec.json.decode(locked.read_bytes()), root / "store"))
+        document["spack"] = commands.state(release) | {"version": version}
+        document["repository"] = commands.state(packages) | {"pin": pin}
+        content = documents.dump(document, indent=True)
     if not environment.file.exists() or environment.file.read_bytes() != content:
         safe_paths.write(environment.file.parent, environment.file.name, content)
     say(f"built and verified: {environment.file}")
 
 
-class _Session:
-    """The steps of one build, in their order."""
+def _document(environment: Environment, packages: Sequence[Package]) -> dict[str, object]:
+    """tools.json, once every program ran: Spack checks neither that programs run nor that externals exist. Raises
+    BuildError."""
+    explicit = sorted((p for p in packages if p.explicit), key=lambda p: p.external is not None)
+    path = list(dict.fromkeys(str(folder) for p in explicit if (folder := Path(p.prefix, "bin")).is_dir()))
+    search = os.pathsep.join(path)
+    with Agent() as agent:
+        programs = {
+            name: find(tool, agent.run, search)
+            for name, tool in tools().items()
+            if name in environment.specs or shutil.which(tool.program, path=search)
+        }
+    if unusable := [str(each) for each in programs.values() if isinstance(each, Obstacle)]:
+        raise BuildError("; ".join(unusable))
+    starter = mpiexec(search)
+    yaml, lock = ((environment.directory / name).read_bytes() for name in ("spack.yaml", "spack.lock"))
+    return {
+        "provider": "spack",
+        **describe(
+            {name: program for name, program in programs.items() if isinstance(program, Program)},
+            None if isinstance(starter, Obstacle) else starter,
+            lambda file: next((p.spec for p in explicit if Path(file).is_relative_to(p.prefix)), None),
+        ),
+        "path": path,
+        "store": str(environment.root.absolute() / "store"),
+        "environment": {
+            "file": environment.yaml.name,
+            "digest": environment.digest,
+            "file_sha256": hashlib.sha256(yaml).hexdigest(),
+            "lock_sha256": hashlib.sha256(lock).hexdigest(),
+        },
+        "packages": packages,
+    }
 
-    def __init__(self, environment: Environment, log: TextIO, say: Callable[[str], None]):
-        self._environment, self._log, self._say = environment, log, say
-        self._root, self._directory = environment.root.absolute(), environment.directory.absolute()
-        self._variables = variables(os.environ, self._root)
 
-    def spack(self, configured: str | None) -> tuple[Path, str]:
-        """The site's Spack, or else a clone of the tested release; with its version."""
-        path = Path(configured).absolute() if configured else self._clone(SPACK, self._root / "spack" / RELEASE)
-        version = self._run("saying its version (tools.spack)", [path / "bin" / "spack", "--version"]).split()
-        release = re.match(r"(\d+)\.(\d+)", version[0] if version else "")
-        if not release or (int(release[1]), int(release[2])) < _OLDEST:
-            oldest = ".".join(map(str, _OLDEST))
-            raise BuildError(f"{path} is Spack {' '.join(version[:1])}, and {oldest} or newer is needed (tools.spack)")
-        return path, version[0]
+@dataclass
+class _Commands:
+    """Runs the commands of a build and writes them to its log. `file`: of the log; `env`: their environment."""
 
-    def repository(self) -> tuple[Path, str | None]:
-        """The packages repository: of spack.yaml's pin, or a checkout that it names; with the pin."""
-        wanted = self._environment.packages
-        if isinstance(wanted, Path):
-            return wanted, None
-        return self._clone(wanted, self._root / "packages" / wanted.ref.replace("/", "_")), wanted.ref
+    file: Path
+    log: TextIO
+    env: Mapping[str, str]
+    say: Callable[[str], None]
 
-    def _clone(self, pin: Pin, into: Path) -> Path:
+    def clone(self, pin: Pin, into: Path) -> Path:
         """A state of a repository. Spack's own clone does not follow a pin that changes, and a first one that fails
         breaks all that comes later."""
         if into.exists():
             return into
-        self._say(f"fetching {pin.url} {pin.ref}")
+        self.say(f"fetching {pin.url} {pin.ref}")
         part = into.with_name(f"{into.name}.part")
         shutil.rmtree(part, ignore_errors=True)
-        git: list[str | Path] = ["git", "-c", "advice.detachedHead=false", "-C", part]
-        doing = f"fetching {pin.ref} from {pin.url} (docs/tools.md: without a network)"
-        self._run(doing, ["timeout", str(_ANSWER_S), "git", "ls-remote", "--quiet", pin.url, "HEAD"])
-        self._run(doing, ["git", "init", "--quiet", part])
-        self._run(doing, [*git, "fetch", "--quiet", "--depth=1", pin.url, pin.ref])
-        self._run(doing, [*git, "checkout", "--quiet", "FETCH_HEAD"])
+        for argv in (
+            ["timeout", str(_ANSWER_S), "git", "ls-remote", "--quiet", pin.url, "HEAD"],
+            ["git", "init", "--quiet", part],
+            ["git", "-C", part, "fetch", "--quiet", "--depth=1", pin.url, pin.ref],
+            ["git", "-C", part, "checkout", "--quiet", "--detach", "FETCH_HEAD"],
+        ):
+            self.run(f"fetching {pin.ref} from {pin.url} (docs/tools.md: without a network)", *argv)
         return part.rename(into)
 
     def state(self, path: Path) -> dict[str, object]:
         """A checkout's commit, None outside git, and whether files differ from it."""
-        # a site's Spack belongs to another user
-        git: list[str | Path] = ["git", "-c", "safe.directory=*", "-C", path, "describe", "--always", "--dirty"]
+        # safe.directory: a site's Spack belongs to another user
+        describe = ("git", "-c", "safe.directory=*", "-C", path, "describe", "--always", "--dirty", "--exclude=*")
         try:
-            found = self._run("describing a checkout", [*git, "--exclude=*", "--abbrev=40"]).strip()
+            commit = self.run("describing a checkout", *describe, "--abbrev=40").strip()
         except BuildError:
-            found = ""
-        return {"path": str(path), "commit": found.removesuffix("-dirty") or None, "changed": found.endswith("-dirty")}
-
-    def install(self, program: Path, packages: Path) -> None:
-        """Install the environment.
-
-        Its lock, which says what is built, stays once that was built. Before, it is decided anew at each try: a package
-        of the system that was missing may be there now.
-        """
-        yaml, lock = self._directory / "spack.yaml", self._directory / "spack.lock"
-        scope = self._root / "scope"
-        scope.mkdir(exist_ok=True)
-        for name, content in configuration(self._environment, self._root, packages).items():
-            (scope / f"{name}.yaml").write_bytes(msgspec.json.encode({name: content}))  # JSON is YAML
-        self._spack: list[str | Path] = [program, "--color", "never", "-C", scope, "-e", self._directory]
-        if not (self._environment.file.exists() and lock.exists()):
-            lock.unlink(missing_ok=True)
-            shutil.copyfile(self._environment.yaml, yaml)
-            self._say("looking for build tools of this system, and deciding what is built: some minutes")
-            self._run("looking for build tools", [*self._spack, "external", "find", *_BUILD_TOOLS])
-        self._run("building them", [*self._spack, "install"], show="==> Installing ")
-
-    def document(self) -> dict[str, object]:
-        """tools.json, once every program ran: Spack checks neither that programs run nor that externals exist."""
-        listed = self._run("listing what was built", [*self._spack, "find", "--format", _FORMAT])
-        yaml, lock = ((self._directory / name).read_bytes() for name in ("spack.yaml", "spack.lock"))
-        packages = installed(listed, msgspec.json.decode(lock), self._root / "store")
-        explicit = sorted((p for p in packages if p.explicit), key=lambda p: p.external is not None)
-        path = [bin for p in explicit if (bin := Path(p.prefix, "bin")).is_dir()]
-        search = os.pathsep.join(map(str, dict.fromkeys(path)))
-        programs = verified(search, self._environment.specs)
-        starter = mpiexec(search)
+            commit = ""
         return {
-            "provider": "spack",
-            **describe(
-                programs,
-                None if isinstance(starter, Obstacle) else starter,
-                lambda file: next((p.spec for p in explicit if Path(file).is_relative_to(p.prefix)), None),
-            ),
-            "path": search.split(os.pathsep),
-            "store": str(self._root / "store"),
-            "environment": {
-                "file": self._environment.yaml.name,
-                "digest": self._environment.digest,
-                "file_sha256": hashlib.sha256(yaml).hexdigest(),
-                "lock_sha256": hashlib.sha256(lock).hexdigest(),
-            },
-            "packages": packages,
+            "path": str(path),
+            "commit": commit.removesuffix("-dirty") or None,
+            "changed": commit.endswith("-dirty"),
         }
 
-    def _run(self, doing: str, argv: Sequence[str | Path], show: str | None = None) -> str:
+    def run(self, doing: str, *argv: str | Path, show: str | None = None) -> str:
         """Standard output of a command; lines that begin with `show` are shown. Raises BuildError.
 
         No process of it is left running, whatever is raised.
         """
-        command = list(map(str, argv))
-        self._log.write(f"$ {shlex.join(command)}\n")
-        self._log.flush()
-        began, printed = self._log.tell(), []
+        self.log.write(f"$ {shlex.join(map(str, argv))}\n")
+        self.log.flush()
+        began, printed = self.log.tell(), []
         try:
             started = subprocess.Popen(
-                command,
+                argv,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=self._log,
-                env=self._variables,
-                text=True,
+                stderr=self.log,
+                env=self.env,
                 encoding="utf-8",
                 errors="replace",
                 start_new_session=True,  # a terminal's Ctrl-C reaches us, and we end it cleanly
             )
         except OSError as error:
-            raise BuildError(f"{command[0]} cannot be run ({error.strerror})") from None
+            raise BuildError(f"{argv[0]} cannot be run ({error.strerror})") from None
         assert started.stdout
         try:
             for line in started.stdout:
-                self._log.write(line)
-                self._log.flush()
+                self.log.write(line)
+                self.log.flush()
                 printed.append(line)
                 if show and line.startswith(show):
-                    self._say(line.removeprefix("==> ").strip())
+                    self.say(line.removeprefix("==> ").strip())
             exit_code = started.wait()
         except BaseException:
             with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
@@ -349,11 +351,11 @@ class _Session:
             process.end_descendants()
             raise
         if exit_code:
-            with self._environment.log.open(encoding="utf-8", errors="replace") as log:
+            with self.file.open(encoding="utf-8", errors="replace") as log:
                 log.seek(began)
                 last = [printable(line.rstrip()) for line in log if line.strip()][-_LAST:]
             how = f"exit code {exit_code}" if exit_code > 0 else f"killed by signal {-exit_code}"
-            raise BuildError("\n".join([f"{Path(command[0]).name} failed while {doing} ({how})", *last]))
+            raise BuildError("\n".join([f"{Path(argv[0]).name} failed while {doing} ({how})", *last]))
         return "".join(printed)
 
 
@@ -417,16 +419,3 @@ def installed(listed: str, lock: Mapping[str, Sequence[Mapping[str, str]]], stor
         own = f"{name}@{version}" if external else f"{spec} /{hash[:7]}"
         found.append(Package(hash, prefix, name, version, own, external, hash in roots))
     return sorted(found, key=lambda package: (package.name, package.hash))
-
-
-def verified(search: str, specs: frozenset[str]) -> dict[str, Program]:
-    """The programs in these directories, each of which ran. Raises BuildError."""
-    with Agent() as agent:
-        found = {
-            name: find(tool, agent.run, search)
-            for name, tool in tools().items()
-            if name in specs or shutil.which(tool.program, path=search)
-        }
-    if unusable := [str(each) for each in found.values() if not isinstance(each, Program)]:
-        raise BuildError("; ".join(unusable))
-    return {name: program for name, program in found.items() if isinstance(program, Program)}
