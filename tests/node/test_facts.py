@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
@@ -23,7 +22,6 @@ SERVER = {
     "proc/cpuinfo": "processor\t: 0\nmodel\t\t: 106\nmodel name\t: Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz\n",
     "proc/self/status": "Name:\tpython\nCpus_allowed:\tff\nCpus_allowed_list:\t0-7\n",
     "proc/meminfo": "MemTotal:       264000000 kB\nMemFree:        1 kB\nMemAvailable:   132000000 kB\n",
-    "proc/loadavg": "0.50 1.25 2.00 1/111 10569\n",
     "sys/devices/system/cpu/online": "0-7\n",
     **{f"sys/devices/system/cpu/cpu{n}/topology/physical_package_id": f"{n % 4 // 2}\n" for n in range(8)},
     **{
@@ -84,12 +82,11 @@ def server(directory: Path, changes: Mapping[str, str | None] = MappingProxyType
             del kept[name]
             if text is not None:
                 kept[name] = text
-    return collect(TARGET, SPACE, {"fio": ("/usr/bin/fio", "fio-3.36")}, tree(directory, kept))
+    return collect(TARGET, SPACE, tree(directory, kept))
 
 
 def test_facts_of_a_server_have_their_units(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     found = server(tmp_path).row()
-    assert datetime.fromisoformat(found.pop("read_at")).utcoffset() is not None
     # what a unit or a hyper-thread could make wrong
     assert (found["memory_bytes"], found["memory_available_bytes"]) == (264_000_000 * 1024, 132_000_000 * 1024)
     assert [one["memory_bytes"] for one in found["numa"]] == [132_000_000 * 1024] * 2
@@ -103,17 +100,17 @@ def test_facts_of_a_server_have_their_units(tmp_path: Path, snapshot: SnapshotAs
 
 def test_what_cannot_be_read_is_not_recorded(tmp_path: Path) -> None:
     found = collect(TARGET, root=tmp_path).row()
-    known = {"host", "cpu_model", "fstype", "mount", "read_at"}
+    known = {"host", "cpu_model", "fstype", "mount"}
     assert {n for n, value in found.items() if value not in (None, [], "")} == known
     assert found["host"] == os.uname().nodename  # never without a name
 
 
 def test_another_run_is_the_same_node(tmp_path: Path) -> None:
     found = server(tmp_path / "a")
-    changes = {"loadavg": "7 7 7", "proc/meminfo": "MemTotal: 264000004 kB\nMemAvailable: 5 kB\n"}
+    changes = {"proc/meminfo": "MemTotal: 264000004 kB\nMemAvailable: 5 kB\n"}
     changes["node1/meminfo"] = "Node 1 MemTotal: 66000000 kB"
     later = server(tmp_path / "b", changes)
-    later = replace(later, target_free_bytes=1, target_free_inodes=1, tools=(), read_at="2030-01-01T00:00:00+01:00")
+    later = replace(later, target_free_bytes=1, target_free_inodes=1)
     assert node_key(found) == node_key(later)
 
 

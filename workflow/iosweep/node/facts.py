@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import re
 import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,11 +16,10 @@ from typing import TypedDict
 import msgspec
 from msgspec import structs
 
-from iosweep.files.documents import Count, Document, Integer, Number, Part
+from iosweep.files.documents import Count, Document, Integer, Part
 from iosweep.node.cpus import Reserved, ReservedSource, Topology, find, listed, parse, parsed
 from iosweep.node.procfs import entries, field, number, text
 from iosweep.text import printable
-from iosweep.units import local_time
 
 
 class NumaNode(Part, frozen=True):
@@ -38,14 +38,6 @@ class Nic(Part, frozen=True):
     speed_bits_per_s: Count | None = None
     driver: str | None = None
     numa_node: Integer | None = None
-
-
-class ToolOfNode(Part, frozen=True):
-    """A program that measures."""
-
-    name: str
-    path: str
-    version: str
 
 
 class NodeFacts(Document, frozen=True):
@@ -73,15 +65,10 @@ class NodeFacts(Document, frozen=True):
     mount: str | None = None
     # from here on: VOLATILE
     memory_available_bytes: Count | None = None
-    load_1_min: Number | None = None
-    load_5_min: Number | None = None
-    load_15_min: Number | None = None
-    read_at: str | None = None
     target_bytes: Count | None = None
     target_free_bytes: Count | None = None
     target_inodes: Count | None = None
     target_free_inodes: Count | None = None
-    tools: tuple[ToolOfNode, ...] | None = None
 
     def __post_init__(self) -> None:
         lists = [source.cpus for source in self.reserved_sources or ()] + [node.cpus for node in self.numa or ()]
@@ -138,6 +125,7 @@ def collect_cpus(reserved_cpus: str | None = None, root: Path = Path("/")) -> No
     """The CPUs of this node, and which of them are reserved. reserved_cpus: the key cpus.reserved."""
     topology = Topology.read(root)
     kept = find(topology, reserved_cpus, root)
+    folders = entries(root / "sys/devices/system/node")
     return NodeFacts(
         host=printable(text(root / "proc/sys/kernel/hostname") or "") or host_name(),
         cpus=len(topology.cpus) or None,
@@ -148,82 +136,56 @@ def collect_cpus(reserved_cpus: str | None = None, root: Path = Path("/")) -> No
         socket_cpus=topology.facts()["socket_cpus"],
         reserved_cpus=kept.listed,
         reserved_sources=kept.sources,
-        numa=tuple(_numa(root)),
+        numa=tuple(
+            NumaNode(
+                node, _cpu_list(text(folder / "cpulist")), _bytes(field(folder / "meminfo", f"Node {node} MemTotal"))
+            )
+            for node, folder in sorted((int(p.name[4:]), p) for p in folders if p.name[4:].isdecimal())
+        ),
     )
 
 
 def collect(
     target: Mounted,
     space: Mapping[str, int] | None = None,
-    tools: Mapping[str, tuple[str, str]] | None = None,
     root: Path = Path("/"),
     reserved_cpus: str | None = None,
 ) -> NodeFacts:
     """The facts of this node. None is what cannot be read.
 
-    target, space: of identify.py. tools: name -> (path, version). reserved_cpus: the key cpus.reserved.
+    target, space: of identify.py. reserved_cpus: the key cpus.reserved.
     """
     memory = root / "proc/meminfo"
-    loads = [*map(number, (text(root / "proc/loadavg") or "").split()[:3]), None, None, None]
+    releases = (text(root / file) or "" for file in ("etc/os-release", "usr/lib/os-release"))
+    os_name = re.search(r"""^PRETTY_NAME=["']?(.*?)["']?$""", "\n".join(releases), re.MULTILINE)
+    policies = [p for p in entries(root / "sys/devices/system/cpu/cpufreq") if p.name.startswith("policy")]
+    governors = {name for p in policies if (name := text(p / "scaling_governor"))}  # none in most virtual machines
+    hugepages = text(root / "sys/kernel/mm/transparent_hugepage/enabled") or ""  # always [madvise] never
     room = space or {}
     inodes = room.get("used_inodes", 0) + room.get("free_inodes", 0)  # 0: the file system counts none
     return structs.replace(
         collect_cpus(reserved_cpus, root),
         kernel=text(root / "proc/sys/kernel/osrelease"),
-        os=_os_name(root),
+        os=os_name[1] if os_name else None,
         cpu_model=field(root / "proc/cpuinfo", "model name", "Model", "cpu model") or platform.machine() or None,
-        governor=_governors(root),
+        governor=", ".join(sorted(governors)) or None,
         clocksource=text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        transparent_hugepages=_chosen(text(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+        transparent_hugepages=hugepages.partition("[")[2].partition("]")[0] or None,
         memory_bytes=_bytes(field(memory, "MemTotal")),
         nics=tuple(sorted([*interfaces(root), *infiniband(root)], key=lambda nic: nic.name)),
         fstype=target["fstype"],
         mount=printable(target["mount"]),
         memory_available_bytes=_bytes(field(memory, "MemAvailable")),
-        load_1_min=loads[0],
-        load_5_min=loads[1],
-        load_15_min=loads[2],
-        read_at=local_time().isoformat(timespec="seconds"),
         target_bytes=room["used_bytes"] + room["free_bytes"] if room else None,
         target_free_bytes=room.get("free_bytes"),
         target_inodes=inodes or None,
         target_free_inodes=room.get("free_inodes") if inodes else None,
-        tools=tuple(
-            ToolOfNode(name, printable(path), release) for name, (path, release) in sorted((tools or {}).items())
-        ),
     )
-
-
-def _os_name(root: Path) -> str | None:
-    for file in ("etc/os-release", "usr/lib/os-release"):
-        for line in (text(root / file) or "").splitlines():
-            name, _, shown = line.partition("=")
-            if name == "PRETTY_NAME":
-                return shown.strip("\"'")
-    return None
-
-
-def _numa(root: Path) -> Iterator[NumaNode]:
-    nodes = [(int(p.name[4:]), p) for p in entries(root / "sys/devices/system/node") if p.name[4:].isdecimal()]
-    for node, folder in sorted(nodes):
-        total = field(folder / "meminfo", f"Node {node} MemTotal")
-        yield NumaNode(node, _cpu_list(text(folder / "cpulist")), _bytes(total))
 
 
 def _cpu_list(text: str | None) -> str | None:
     """A list of CPUs as the kernel writes it; None for other text."""
     return listed(parsed(text)) or None
-
-
-def _governors(root: Path) -> str | None:
-    """The governors of the CPUs' frequency; None in most virtual machines."""
-    policies = [p for p in entries(root / "sys/devices/system/cpu/cpufreq") if p.name.startswith("policy")]
-    return ", ".join(sorted({name for p in policies if (name := text(p / "scaling_governor"))})) or None
-
-
-def _chosen(text: str | None) -> str | None:
-    """always [madvise] never -> madvise"""
-    return text.partition("[")[2].partition("]")[0] or None if text else None
 
 
 def _bytes(text: str | None) -> int | None:

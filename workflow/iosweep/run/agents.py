@@ -208,7 +208,7 @@ def facts(directory: str, programs: dict[str, tuple[str, str]], reserved_cpus: s
     target, space = identify.identify(directory), identify.read_space(directory)
     builds = {name: hash_of(path) for name, (path, _) in programs.items()}
     lacks = {name: found for name, (path, _) in programs.items() if (found := absent(path))}
-    known = collect(target, space, programs, reserved_cpus=reserved_cpus)
+    known = collect(target, space, reserved_cpus=reserved_cpus)
     global _around
     _around = load.Surroundings.of_node(known)
     return NodeAnswer(target, builds, lacks, known)

@@ -113,7 +113,7 @@ def inspect(setup: Setup, target: FileSystem, binaries: Binaries) -> dict[str, N
     programs = binaries.versions()
     if (remote := setup.remote) is None:
         space = setup.agent.call(identify.read_space, directory)
-        known = collect(target, space, programs, reserved_cpus=kept)
+        known = collect(target, space, reserved_cpus=kept)
         return {known.host: known}
     answers = remote.answers(agents.facts, directory, programs, kept)
     failed = {host: answer if isinstance(answer, Exception) else None for host, answer in answers.items()}

@@ -224,18 +224,10 @@ nics list Network interfaces with a device behind them, and ports of InfiniBand 
 fstype string Type of the target's file system.
 mount string The target's mount line.
 memory_available_bytes int Memory that programs can get. This and all below may change: as the newest run found it.
-load_1_min float Load average over 1 minute, before anything is measured.
-load_5_min float Over 5 minutes.
-load_15_min float Over 15 minutes.
-read_at string When these facts were read, in local time with its offset.
 target_bytes int Size of the target as df counts: what is used, and what users can have.
 target_free_bytes int Free space of the target, for users.
 target_inodes int Inodes of the target; null where it counts none.
 target_free_inodes int Free inodes of the target, for users.
-tools list Programs that measure.
-  .name string Tool, or mpiexec.
-  .path string Where it was found.
-  .version string Version as it prints it.
 """
 )
 
