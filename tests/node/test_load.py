@@ -26,7 +26,6 @@ from iosweep.node.load import (
     Reader,
     Snapshot,
     Surroundings,
-    Thread,
     Throttled,
     io_limits,
     of_nodes,
@@ -137,7 +136,7 @@ def test_nodes_that_are_one_machine_share_what_is_ours() -> None:
 # CPUs that ranks or workers are bound to
 
 
-def bound_look(at_s: float, busy: dict[int, int], threads: dict[Key, Thread], hog: Process | None = None) -> Snapshot:
+def bound_look(at_s: float, busy: dict[int, int], threads: dict[Key, Process], hog: Process | None = None) -> Snapshot:
     """`busy`: ticks in user mode of each CPU since the start, whose ticks are 100 a second."""
     each = {cpu: Cpu(used, round(100 * at_s)) for cpu, used in busy.items()}
     total = Cpus(sum(busy.values()), sum(cpu.total for cpu in each.values()), 0, each=each)
@@ -151,12 +150,12 @@ ALONE = [frozenset({cpu}) for cpu in range(4)]
 
 def used_on(cpu: int, ranks: dict[int, int], hog: int, known: int = 0) -> NodeLoad:
     """Ten seconds of 128 CPUs, with a rank on each of four; on one CPU a process of others, and a kernel's thread."""
-    ours = {(f"1{each}", b"1"): Thread("ours", each, ticks) for each, ticks in ranks.items()}
+    ours = {(f"1{each}", b"1"): Process("ours", ticks, cpu=each) for each, ticks in ranks.items()}
     busy = dict.fromkeys(range(128), 0) | ranks
     busy[cpu] = ranks.get(cpu, 0) + hog + known
     before = bound_look(0, dict.fromkeys(busy, 0), {key: one._replace(ticks=0) for key, one in ours.items()})
     stress = Process("other", hog, hog, cpu, "stress")
-    after = bound_look(10, busy, ours | {KTHREAD: Thread("kernel", cpu, known)}, stress)
+    after = bound_look(10, busy, ours | {KTHREAD: Process("kernel", known, cpu=cpu)}, stress)
     found = shares([before, after], False, ALONE, lambda pid: {"77": "eve"}.get(pid))
     assert found
     return found

@@ -17,7 +17,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -164,8 +163,8 @@ Key = tuple[str, bytes]  # process or thread id, and start: ids are used again
 
 
 class Process(NamedTuple):
-    """ticks: the time that is counted, for our processes and others with that of children which they have waited for;
-    alone: the time of the process without these; cpu: the CPU that it was on last."""
+    """A process or thread. ticks: the time that is counted, for our processes and others with that of children which
+    they have waited for; alone: the time of the process without these; cpu: the CPU that it was on last."""
 
     kind: Kind
     ticks: int
@@ -175,22 +174,15 @@ class Process(NamedTuple):
     parent: str = ""
 
 
-class Thread(NamedTuple):
-    """A thread of ours, of the kernel or of the client, and the CPU that it was on last."""
-
-    kind: Kind
-    cpu: int
-    ticks: int
-
-
 @dataclass
 class Snapshot:
-    """One reading of /proc. threads: read only where ranks or workers are bound."""
+    """One reading of /proc. threads: ours, the kernel's and the client's, read only where ranks or workers are
+    bound."""
 
     at_s: float
     cpus: Cpus
     processes: dict[Key, Process] = field(default_factory=dict)
-    threads: dict[Key, Thread] = field(default_factory=dict)
+    threads: dict[Key, Process] = field(default_factory=dict)
 
     def of_kind(self, kind: Kind) -> dict[Key, Process]:
         return {key: process for key, process in self.processes.items() if process.kind == kind}
@@ -244,7 +236,7 @@ class Reader:
             if int(fields[6]) & _KERNEL:
                 found.processes[key] = Process("kernel", _ticks(fields))
                 if self.bound:
-                    found.threads[key] = Thread("kernel", int(fields[36]), _ticks(fields))
+                    found.threads[key] = Process("kernel", _ticks(fields), cpu=int(fields[36]))
             else:
                 there[pid] = key, fields, text.partition(b"(")[2].rpartition(b")")[0].decode("utf-8", "replace")
         ours = self._ours({pid: (key, fields[1].decode(), name) for pid, (key, fields, name) in there.items()})
@@ -253,8 +245,8 @@ class Reader:
             is_client = bool(self._clients) and name.startswith(self._clients)
             kind: Kind = "ours" if pid in ours else "client" if is_client else "other"
             ticks = alone + _ticks(fields[2:]) if ours.get(pid, kind == "other") else alone
-            if kind == "client" and self._reserved:
-                ticks = self._beside_reserved(pid)
+            if kind == "client" and self._reserved:  # the time on reserved CPUs is not in the total
+                ticks = sum(t.ticks for t in _threads(kind, key, fields).values() if t.cpu not in self._reserved)
             found.processes[key] = Process(kind, ticks, alone, int(fields[36]), name, fields[1].decode())
             if self.bound and kind != "other":
                 found.threads |= _threads(kind, key, fields)
@@ -278,23 +270,20 @@ class Reader:
         roots |= dict.fromkeys(below, True)
         return {pid: whole for pid, whole in roots.items() if pid in there}
 
-    def _beside_reserved(self, pid: str) -> int:
-        """Time of a process without its threads on reserved CPUs, whose time is not in the total."""
-        stats = (procfs.stat(f"{pid}/task/{thread}") for thread in procfs.threads(pid))
-        return sum(_ticks(fields) for fields in stats if len(fields) > 36 and int(fields[36]) not in self._reserved)
-
 
 def _ticks(fields: list[bytes]) -> int:
     """The time in user mode and in the kernel, by the fields of procfs.stat."""
     return int(fields[11]) + int(fields[12])
 
 
-def _threads(kind: Kind, key: Key, fields: list[bytes]) -> dict[Key, Thread]:
-    """The threads of a process, each with the CPU that it was on last."""
+def _threads(kind: Kind, key: Key, fields: list[bytes]) -> dict[Key, Process]:
+    """The threads of a process, each with the CPU that it was on last. `fields`: of its own stat."""
     if int(fields[17]) == 1:
-        return {key: Thread(kind, int(fields[36]), _ticks(fields))}
+        return {key: Process(kind, _ticks(fields), cpu=int(fields[36]))}
     stats = {thread: procfs.stat(f"{key[0]}/task/{thread}") for thread in procfs.threads(key[0])}
-    return {(t, own[19]): Thread(kind, int(own[36]), _ticks(own)) for t, own in stats.items() if len(own) > 36}
+    return {
+        (t, stat[19]): Process(kind, _ticks(stat), cpu=int(stat[36])) for t, stat in stats.items() if len(stat) > 36
+    }
 
 
 def cpu_times(stat: bytes, reserved: CpuSet = NO_CPUS) -> Cpus:
@@ -335,8 +324,10 @@ def shares(
         window_s += b.at_s - a.at_s
         busy, total = busy + b.cpus.busy - a.cpus.busy, total + b.cpus.total - a.cpus.total
         steal += b.cpus.steal - a.cpus.steal
-        for kind in used:
-            used[kind] += _used(a, b, kind)
+        for kind in used:  # the time of our processes that ended is part of a parent's now
+            now = {key: process.ticks for key, process in b.processes.items() if process.kind == kind}
+            had = (p.ticks for key, p in a.processes.items() if key in now or (p.kind == kind == "ours"))
+            used[kind] += sum(now.values()) - sum(had)
     if window_s < _LEAST_S or total <= 0:
         return None
     kinds = {process.kind for snapshot in snapshots for process in snapshot.processes.values()}
@@ -360,14 +351,6 @@ def _is_whole(a: Snapshot, b: Snapshot) -> bool:
     pids = {pid for pid, _ in before}
     roots = {key for key, process in before.items() if process.parent not in pids}
     return roots <= b.of_kind("ours").keys()
-
-
-def _used(a: Snapshot, b: Snapshot, kind: str) -> int:
-    """Time that processes of a kind used between two snapshots. The time of ours that ended is part of a parent's
-    now."""
-    now = {key: process.ticks for key, process in b.processes.items() if process.kind == kind}
-    had = (p.ticks for key, p in a.processes.items() if key in now or (p.kind == kind == "ours"))
-    return sum(now.values()) - sum(had)
 
 
 def _top(
@@ -476,8 +459,6 @@ def quotas(membership: str | None = None, root: Path = Path("/sys/fs/cgroup")) -
 
     `membership`: the text of /proc/self/cgroup.
     """
-    if membership is None:
-        membership = procfs.read("self", "cgroup").decode("utf-8", "replace")
     found = {}
     for group in _groups(membership, root):
         text = procfs.text(group / "cpu.stat") or ""
@@ -493,8 +474,6 @@ def io_limits(
 ) -> dict[str, int]:
     """The lowest limits that the control groups of this process set on I/O of block devices (`8:0`), from io.max of
     version 2: `rbps`, `wbps` in bytes/s; `riops`, `wiops` in operations/s. Those that are not set are left out."""
-    if membership is None:
-        membership = procfs.read("self", "cgroup").decode("utf-8", "replace")
     lowest: dict[str, int] = {}
     for group in _groups(membership, root) if devices else ():
         for line in (procfs.text(group / "io.max") or "").splitlines():
@@ -504,9 +483,10 @@ def io_limits(
     return lowest
 
 
-@lru_cache(16)
-def _groups(membership: str, root: Path) -> list[Path]:
+def _groups(membership: str | None, root: Path) -> list[Path]:
     """The control groups of this process and those above them, as far as they have a cpu.stat."""
+    if membership is None:
+        membership = procfs.read("self", "cgroup").decode("utf-8", "replace")
     found = []
     for controllers, path in re.findall(r"^\d+:(|[^:]*\bcpu\b[^:]*):(/.*)$", membership, re.MULTILINE):
         inner = Path("/" if ".." in Path(path).parts else path)  # `..`: above what this container sees

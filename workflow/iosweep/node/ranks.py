@@ -87,10 +87,6 @@ class Wanted:
     time_s: float | None = None
 
 
-#: Role, masks of a process, and of its threads.
-_Masked = tuple[str, tuple[str, ...], tuple[str, ...]]
-
-
 @dataclass
 class _Process:
     parent: str
@@ -99,15 +95,8 @@ class _Process:
     masks: dict[CpuSet, float] = field(default_factory=dict)  # with the time when each was seen last
     thread_masks: dict[CpuSet, float] = field(default_factory=dict)
 
-    def forget_before(self, at_s: float) -> None:
-        """Forget masks of this time and before, unless there are no later ones."""
-        for seen in (self.masks, self.thread_masks):
-            before = {cpus for cpus, last_s in seen.items() if last_s <= at_s}
-            if len(before) < len(seen):
-                for cpus in before:
-                    del seen[cpus]
-
-    def masked(self, role: str) -> _Masked:
+    def masked(self, role: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+        """The role, and the masks of the process and of its threads."""
         return role, tuple(sorted(map(listed, self.masks))), tuple(sorted(map(listed, self.thread_masks)))
 
     def read(self, pid: str, at_s: float) -> bool:
@@ -165,9 +154,16 @@ class Sampler:
         if self._wanted.ranks and len(since) >= _ENOUGH:
             looks = since
             for process in self._found.values():
-                process.forget_before(begun_s)
+                for seen in (process.masks, process.thread_masks):
+                    if later := {cpus: last_s for cpus, last_s in seen.items() if last_s > begun_s}:
+                        seen.clear()
+                        seen.update(later)
+        kinds = Counter(
+            process.masked(self._role(pid, process)) for pid, process in self._found.items() if process.masks
+        )
         ourselves = _Process("", 0.0)
         ourselves.read(str(os.getpid()), 0.0)
+        agent = ourselves.masked("agent")
         return Looks(
             expected=self._wanted.processes,
             seen=self._seen,
@@ -175,7 +171,7 @@ class Sampler:
             gap_s=round(max((b - a for a, b in pairwise([*looks, now])), default=0.0), 3),
             cost_s=round(self._cost_s, 4),
             wall_s=round(now - self._began, 3),
-            processes=self._processes(ourselves),
+            processes=tuple(Processes(*kind, count) for kind, count in [*sorted(kinds.items()), (agent, 1)]),
         )
 
     def _pause_s(self, cost_s: float) -> float:
@@ -190,7 +186,12 @@ class Sampler:
     def _sample(self) -> bool:
         """Whether all that are to be there are, with masks that have settled."""
         now, self._unsettled_s = time.monotonic(), 0.0
-        there = {pid: (path, stat) for pid in self._among() if (path := self._path(pid)) and (stat := _leader(pid))}
+        # the stat of a first thread: that of a process is added up over all threads
+        there = {
+            pid: (path, stat)
+            for pid in self._among()
+            if (path := self._path(pid)) and (stat := procfs.stat(f"{pid}/task/{pid}"))
+        }
         parents = {pid: stat[1].decode() for pid, (_, stat) in there.items()}
         own = {pid for pid, (path, _) in there.items() if path == self._program}
         if own and not self._real:  # the processes so far only start the program, and are not part of it
@@ -212,9 +213,11 @@ class Sampler:
             process.own |= pid in ours  # it may have been taskset before
             age = now - process.since
             settling = now - newest < _SETTLED_S and pid in chosen
-            starved = settling or _may_not_have_begun(there[pid][1], there.get(parents[pid], ("", []))[1])
+            # it has not had a tick (10 ms) of CPU time, and it or its parent waits for a CPU
+            stat, starter = there[pid][1], there.get(parents[pid], ("", []))[1]
+            starved = settling or (stat[11] == stat[12] == b"0" and b"R" in (*stat[:1], *starter[:1]))
             counts = age >= _STARVED_S or (age >= _SETTLED_S and not starved)
-            if counts and there[pid][1][0] != b"Z" and process.read(pid, now):
+            if counts and stat[0] != b"Z" and process.read(pid, now):
                 settled += pid in chosen
             elif pid in chosen and not counts:
                 youngest = max(youngest, process.since)
@@ -241,28 +244,11 @@ class Sampler:
             return None
         return path
 
-    def _processes(self, ourselves: _Process) -> tuple[Processes, ...]:
-        """Processes with the same role and masks together, our own last."""
-        found = Counter(self._role(pid, process) for pid, process in self._found.items() if process.masks)
-        return tuple(
-            Processes(*kind, count) for kind, count in [*sorted(found.items()), (ourselves.masked("agent"), 1)]
-        )
-
-    def _role(self, pid: str, process: _Process) -> _Masked:
+    def _role(self, pid: str, process: _Process) -> str:
         within = process.parent in self._found
         if self._wanted.ranks:
-            return process.masked("rank" if process.own and not within else "helper")
-        return process.masked("worker" if within and process.own and pid not in self._parents else "helper")
-
-
-def _leader(pid: str) -> list[bytes]:
-    """The fields of a process's first thread (procfs.stat); of the process they would be added up over all threads."""
-    return procfs.stat(f"{pid}/task/{pid}")
-
-
-def _may_not_have_begun(own: list[bytes], parent: list[bytes]) -> bool:
-    """Whether a process has not had a tick (10 ms) of CPU time, and it or its parent waits for a CPU. By their stat."""
-    return own[11] == own[12] == b"0" and b"R" in (*own[:1], *parent[:1])
+            return "rank" if process.own and not within else "helper"
+        return "worker" if within and process.own and pid not in self._parents else "helper"
 
 
 # Bytes of each MPI rank
