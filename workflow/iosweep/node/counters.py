@@ -6,6 +6,7 @@ client, and of the network. No counter is on the target, so that reading them ne
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -140,7 +141,7 @@ class IoCounters:
         self, target: Mounted, mount_of: MountOf, proc: Path = Path("/proc"), sys: Path = Path("/sys")
     ) -> None:
         self._point, self._net = target.point, proc / "net/dev"
-        self.devices, self.memory = _Below(mount_of, sys).devices_of(target)
+        self.devices, self.memory = _devices_of(target, mount_of, sys)
         self.stats = [sys / "class/block" / name / "stat" for name in self.devices]
         self._counting = self.stats if all(map(_counts, self.stats)) else []
         folders = [file.parent.resolve() for file in self.stats]
@@ -158,8 +159,20 @@ class IoCounters:
 
     def read(self) -> Reading:
         """The counters now."""
-        device = _sum(disk(text(file) or "") for file in self._counting)
-        return Reading(time.monotonic(), device, self._client(), self._network(), self._flushes())
+        device, at_s = _sum(disk(text(file) or "") for file in self._counting), time.monotonic()
+        if self._nfs:
+            client = mountstats(text(self._nfs) or "", self._point)
+        else:
+            client = _sum(osc_stats(text(file) or "") for file in self._osc)
+        seen = interfaces(text(self._net) or "")
+        ports = [
+            Bytes(*(_WORD * int(text(port / f"port_{way}_data") or 0) for way in ("rcv", "xmit")))
+            for port in self._ports
+        ]
+        network = _sum([*(seen[name] for name in self._interfaces if name in seen), *ports])
+        # the 16th count, of disks with a volatile cache; not known where one of them does not count
+        counts = [int(([*(text(file) or "").split(), *["0"] * 16])[15]) for file in self._flushing]
+        return Reading(at_s, device, client, network, sum(counts) if counts and all(counts) else None)
 
     def moved(self, before: Reading, after: Reading) -> Moved:
         """Bytes between two readings; those of the tool itself are not known here."""
@@ -185,77 +198,40 @@ class IoCounters:
         """The numbers (`8:0`) of the disks, which limits of I/O name."""
         return [number for disk in self._disks if (number := text(disk / "dev"))]
 
-    def _flushes(self) -> int | None:
-        """Of disks with a volatile cache; None where one does not count them."""
-        counts = [(text(file) or "").split()[15:16] for file in self._flushing]
-        known = [int(count[0]) for count in counts if count]
-        return sum(known) if known and len(known) == len(counts) and all(known) else None
 
-    def _client(self) -> Bytes | None:
-        if self._nfs:
-            return mountstats(text(self._nfs) or "", self._point)
-        return _sum(osc_stats(text(file) or "") for file in self._osc)
-
-    def _network(self) -> Bytes | None:
-        seen = interfaces(text(self._net) or "")
-        ports = [
-            Bytes(*(_WORD * int(text(port / f"port_{way}_data") or 0) for way in ("rcv", "xmit")))
-            for port in self._ports
-        ]
-        return _sum([*(seen[name] for name in self._interfaces if name in seen), *ports])
-
-
-class _Devices(NamedTuple):
-    """Block devices below a mount, and the memory among them."""
-
-    names: tuple[str, ...] = ()
-    memory: str = ""
-
-    def plus(self, other: _Devices) -> _Devices:
-        names = dict.fromkeys((*self.names, *other.names))
-        return _Devices(tuple(names), self.memory or other.memory)
+def _devices_of(mount: Mounted, mount_of: MountOf, sys: Path, steps: int = 0) -> tuple[tuple[str, ...], str]:
+    """The block devices below a mount, none where they cannot be told; and the memory among them."""
+    kind = fs_types.of(mount.fstype)
+    if kind.memory:
+        return (), mount.fstype
+    names: list[str] = []
+    if mount.fstype == "overlay":
+        upper = option(mount.options, "upperdir")
+        below = mount_of(upper) if upper else None
+        # a path of another namespace does not exist here, and our own mount seems to show it
+        if below and below != mount and upper and Path(upper).exists() and steps < _MOST_STEPS:
+            return _devices_of(below, mount_of, sys, steps + 1)
+    elif not mount.device.startswith("0:"):
+        with contextlib.suppress(OSError):
+            names = [(sys / "dev/block" / mount.device).resolve(strict=True).name]
+    elif mount.source.startswith("/dev/") and kind.local:  # btrfs, bcachefs: several devices
+        names = [name for device in mount.source.split(":") for name in _members(device, sys)]
+    memory = {name: _memory_of(name, sys) for name in names}
+    devices = {name: below for name, below in memory.items() if below is not None}
+    return tuple(devices), next(filter(None, devices.values()), "")
 
 
-class _Below(NamedTuple):
-    """Finds the block devices below mounts; none where they cannot be told."""
-
-    mount_of: MountOf
-    sys: Path
-
-    def devices_of(self, mount: Mounted, steps: int = 0) -> _Devices:
-        kind, found = fs_types.of(mount.fstype), _Devices()
-        if steps >= _MOST_STEPS:
-            return found
-        if kind.memory:
-            return _Devices(memory=mount.fstype)
-        if mount.fstype == "overlay":
-            upper = option(mount.options, "upperdir")
-            below = self.mount_of(upper) if upper else None
-            # a path of another namespace does not exist here, and our own mount seems to show it
-            shown = below and below != mount and upper and Path(upper).exists()
-            return self.devices_of(below, steps + 1) if below and shown else found
-        if not mount.device.startswith("0:"):
-            return self._device(_resolved_name(self.sys / "dev/block" / mount.device))
-        if mount.source.startswith("/dev/") and kind.local:  # btrfs, bcachefs: several devices
-            for device in mount.source.split(":"):
-                for name in _members(device, self.sys):
-                    found = found.plus(self._device(name))
-        return found
-
-    def _device(self, name: str) -> _Devices:
-        """A block device and the memory below it; none for a loop device, which may serve I/O from the page cache."""
-        folder = self.sys / "class/block" / name
-        if not name or not text(folder / "stat"):
-            return _Devices()
-        if any(
-            (one / "loop").exists() for one in (folder, folder.resolve().parent)
-        ):  # a partition has that of its disk
-            return _Devices()
-        below = [self._device(slave.name) for slave in entries(folder / "slaves")]
-        if any(not one.names for one in below):
-            return _Devices()
-        memory = name if _MEMORY_DEVICE.match(name) else next((one.memory for one in below if one.memory), "")
-        return _Devices((name,), memory)
+def _memory_of(name: str, sys: Path) -> str | None:
+    """The memory that a block device is, or has below it; empty where it is on disks. None where that cannot be told,
+    and for a loop device, which may serve I/O from the page cache."""
+    folder = sys / "class/block" / name
+    folders = (folder, folder.resolve().parent)  # a partition has the `loop` of its disk
+    if not text(folder / "stat") or any((one / "loop").exists() for one in folders):
+        return None
+    below = [_memory_of(slave.name, sys) for slave in entries(folder / "slaves")]
+    if None in below:
+        return None
+    return name if _MEMORY_DEVICE.match(name) else next(filter(None, below), "")
 
 
 def _counts(stat: Path) -> bool:
@@ -264,14 +240,6 @@ def _counts(stat: Path) -> bool:
     queues = (stat.parent / "queue", stat.resolve().parent.parent / "queue")  # a partition has that of its disk
     switch = next((found for queue in queues if (found := text(queue / "iostats"))), "1")
     return switch != "0" and disk(text(stat) or "") not in (None, Bytes(0, 0))
-
-
-def _resolved_name(link: Path) -> str:
-    """The name of the block device that a link of /sys/dev/block leads to; empty without one."""
-    try:
-        return link.resolve(strict=True).name
-    except OSError:
-        return ""
 
 
 def _members(device: str, sys: Path) -> list[str]:

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -207,7 +207,20 @@ class Reserved:
     @property
     def problems(self) -> tuple[str, ...]:
         """One sentence for each source that names CPUs which another one does not, or which this node does not have."""
-        return tuple(dict.fromkeys(self._problems()))
+        problems = []
+        for source in self.sources:
+            if self.topology.cpus and (absent := parse(source.cpus or "") - self.topology.cpus):
+                problems.append(
+                    f"{source.source} names {named(absent)}, and this node has {listed(self.topology.cpus)}"
+                )
+        asked = [source for source in self._on_node if source.kind == "weka"]
+        if asked and all(source.cpus is not None and not source.failed for source in asked):
+            for source in self._on_node:
+                if more := self._present([source]) - self._present(asked):
+                    problems.append(f"{source.source} names {named(more)}, which WEKA itself does not")
+        if self.configured is not None and (more := self.found - self.configured):
+            problems.append(f"{CONFIGURATION} leaves out {named(more)} ({self.owners(more)})")
+        return tuple(dict.fromkeys(problems))
 
     @property
     def counting(self) -> tuple[ReservedSource, ...]:
@@ -228,18 +241,6 @@ class Reserved:
         """The CPUs of sources, with siblings, without those that this node does not have."""
         whole = self.topology.with_siblings(NO_CPUS.union(*(parse(source.cpus or "") for source in sources)))
         return whole & self.topology.cpus if self.topology.cpus else whole
-
-    def _problems(self) -> Iterator[str]:
-        for source in self.sources:
-            if self.topology.cpus and (absent := parse(source.cpus or "") - self.topology.cpus):
-                yield f"{source.source} names {named(absent)}, and this node has {listed(self.topology.cpus)}"
-        asked = [source for source in self._on_node if source.kind == "weka"]
-        if asked and all(source.cpus is not None and not source.failed for source in asked):
-            for source in self._on_node:
-                if more := self._present([source]) - self._present(asked):
-                    yield f"{source.source} names {named(more)}, which WEKA itself does not"
-        if self.configured is not None and (more := self.found - self.configured):
-            yield f"{CONFIGURATION} leaves out {named(more)} ({self.owners(more)})"
 
 
 def _sentence(sources: Iterable[ReservedSource]) -> str:

@@ -157,19 +157,20 @@ class Pinning:
 
 def _together(nodes: Sequence[NodesCpus]) -> tuple[NodesCpus, ...]:
     """Nodes share an entry, with the worst of their looks, if they differ only in how often they were examined."""
-    found: dict[NodesCpus, NodesCpus] = {}
+    groups: dict[NodesCpus, list[NodesCpus]] = {}
     for node in nodes:
-        same = structs.replace(node, **{"hosts": (), "looks": 0, "gap_s": 0.0, "cost_s": 0.0, "wall_s": 0.0})
-        found[same] = _both(found[same], node) if same in found else node
-    return tuple(found.values())
-
-
-def _both(one: NodesCpus, other: NodesCpus) -> NodesCpus:
-    return structs.replace(
-        one,
-        hosts=one.hosts + other.hosts,
-        looks=min(one.looks, other.looks),
-        **{name: max(getattr(one, name), getattr(other, name)) for name in ("gap_s", "cost_s", "wall_s")},
+        same = structs.replace(node, hosts=(), looks=0, gap_s=0.0, cost_s=0.0, wall_s=0.0)
+        groups.setdefault(same, []).append(node)
+    return tuple(
+        structs.replace(
+            same,
+            hosts=tuple(host for node in alike for host in node.hosts),
+            looks=min(node.looks for node in alike),
+            gap_s=max(node.gap_s for node in alike),
+            cost_s=max(node.cost_s for node in alike),
+            wall_s=max(node.wall_s for node in alike),
+        )
+        for same, alike in groups.items()
     )
 
 
@@ -181,7 +182,7 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
     chosen = mode(settings, slurm)
     first = next(iter(nodes.values()))
     topology = first.topology
-    usable_of = {host: _usable(facts) for host, facts in nodes.items()}
+    usable_of = {host: _allowed(facts) - parse(facts.reserved_cpus or "") for host, facts in nodes.items()}
     shared = frozenset.intersection(*usable_of.values())
     kept = {host: facts.reserved for host, facts in nodes.items()}
     notes = [f"note: {host}: {problem}" for host, reserved in kept.items() for problem in reserved.problems]
@@ -194,12 +195,18 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
     if not slurm and (allowed := _allowed(first)) != topology.cpus:
         notes.append(f"note: only {named(allowed)} of {listed(topology.cpus)} may be used here")
     if chosen in BINDS:
-        _without_conflict(overlaps, len(nodes))
+        fatal = {host: problem for host, problem in overlaps.items() if problem.fatal}
+        if told := alike(fatal):
+            more = f"; and {len(told) - 3} other reasons" if told[3:] else ""
+            raise Conflict("; ".join(told[:3]) + more, lasting=len(fatal) == len(nodes))
         if not shared:
             have = ", ".join(f"{host} has {listed(cpus) or 'none'}" for host, cpus in list(usable_of.items())[:4])
             raise Conflict(f"the nodes have no usable CPU in common ({have}); ranks are placed alike on all", False)
-        for host, more in ((host, cpus - shared) for host, cpus in usable_of.items() if cpus != shared):
-            notes.append(f"note: {host} could use {named(more)} too, which not all nodes have; ranks are placed alike")
+        notes += [
+            f"note: {host} could use {named(cpus - shared)} too, which not all nodes have; ranks are placed alike"
+            for host, cpus in usable_of.items()
+            if cpus != shared
+        ]
         if others := [host for host, facts in nodes.items() if _shape(facts) != _shape(first)]:
             notes.append(f"note: {named_hosts(others)}: other cores or NUMA nodes than here, where ranks are placed")
     return Pinning(chosen, settings, topology, shared, usable_of, nodes, tuple(notes))
@@ -209,21 +216,9 @@ def _shape(facts: NodeFacts) -> tuple[object, ...]:
     return facts.cores, facts.socket_cpus, [one.cpus for one in facts.numa or ()]
 
 
-def _without_conflict(overlaps: Mapping[str, Overlap], count: int) -> None:
-    """Raises Conflict where an overlap is fatal."""
-    fatal = {host: one for host, one in overlaps.items() if one.fatal}
-    if told := alike(fatal):
-        more = f"; and {len(told) - 3} other reasons" if told[3:] else ""
-        raise Conflict("; ".join(told[:3]) + more, lasting=len(fatal) == count)
-
-
 def _allowed(facts: NodeFacts) -> CpuSet:
     """The online CPUs that the job may use."""
     return parse(facts.cpus_allowed or "") & facts.topology.cpus
-
-
-def _usable(facts: NodeFacts) -> CpuSet:
-    return _allowed(facts) - parse(facts.reserved_cpus or "")
 
 
 # Which CPUs ranks run on
@@ -255,29 +250,19 @@ def place(ranks: int, usable: CpuSet, topology: Topology, policy: Policy, width:
 
 
 def _order(usable: CpuSet, topology: Topology, policy: Policy) -> Iterator[int]:
-    nodes = [list(_levels(cpus, topology)) for cpus in _numa_nodes(usable, topology, policy == "spread")]
-    if policy != "spread":
-        yield from chain.from_iterable(chain.from_iterable(nodes))
-        return
-    for level in zip_longest(*nodes, fillvalue=()):
-        yield from _in_turn(level)
-
-
-def _numa_nodes(usable: CpuSet, topology: Topology, in_turn: bool) -> list[CpuSet]:
-    """The usable CPUs of each NUMA node, socket after socket or sockets in turn; CPUs that /sys does not list come
-    last."""
+    """The usable CPUs in the order of a policy; CPUs that /sys does not list come last."""
     beside = topology.cpus - NO_CPUS.union(*topology.numa.values())
     numa = sorted(filter(None, [*topology.numa.values(), beside]), key=min)
     sockets = [list(filter(None, (node & socket & usable for node in numa))) for socket in topology.sockets]
-    found = list(_in_turn(sockets) if in_turn else chain.from_iterable(sockets))
-    return [*found, *filter(None, [usable.difference(*found)])]
-
-
-def _levels(cpus: CpuSet, topology: Topology) -> Iterator[list[int]]:
-    """The first CPU of every core, then the second ... , each in logical order."""
-    cores = [sorted(core & cpus) for core in topology.cores if core & cpus]
-    cores += [[cpu] for cpu in sorted(cpus - topology.cpus)]  # /sys says nothing of it
-    return _rows(cores)
+    nodes = list(_in_turn(sockets) if policy == "spread" else chain.from_iterable(sockets))
+    nodes += filter(None, [usable.difference(*nodes)])
+    levels = []  # of each NUMA node: the first CPUs of its cores, then the second ..., each in logical order
+    for cpus in nodes:
+        cores = [sorted(core & cpus) for core in topology.cores if core & cpus]
+        levels.append(list(_rows([*cores, *([cpu] for cpu in sorted(cpus - topology.cpus))])))
+    if policy == "spread":
+        return chain.from_iterable(map(_in_turn, zip_longest(*levels, fillvalue=())))
+    return chain.from_iterable(chain.from_iterable(levels))
 
 
 def _in_turn(lists: Iterable[Sequence[_T]]) -> Iterator[_T]:

@@ -107,15 +107,10 @@ def adopt_orphans() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def allowed_files() -> int:
-    """Files that a process of ours, or a tool, may open at once: as many as the hard limit allows."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(soft, min(hard, _MOST_FILES))
-
-
 def allow_files() -> None:
     """Raise our limit of open files, and so that of tools: the usual one (1024) is for programs that use select."""
-    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed_files(), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, _MOST_FILES)), hard))
 
 
 def run(
@@ -136,8 +131,11 @@ def run(
     command needs TOKEN, because it starts ranks by srun.
     """
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    mask = os.sched_getaffinity(0)
     try:
-        with _on(cpus):  # of this thread alone, which a new process inherits
+        try:
+            if cpus is not None:
+                os.sched_setaffinity(0, cpus)  # of this thread alone, which a new process inherits
             process = subprocess.Popen(
                 list(argv),
                 stdin=subprocess.DEVNULL,
@@ -147,18 +145,18 @@ def run(
                 cwd=directory,
                 env=None if token else without_token(),
             )
+        finally:
+            os.sched_setaffinity(0, mask)
         why, silent_s = _wait(process, timeout_s, (stdout, stderr), asker)
         wall_s = time.monotonic() - began
         if why:
             _end(process)
         left = tuple(procfs.named(str(pid)) for pid in sorted(end_descendants()))
-        if why == "abandoned":
-            raise Abandoned
-    except Abandoned:
-        raise
     except BaseException:
         end_descendants()
         raise
+    if why == "abandoned":
+        raise Abandoned
     after = resource.getrusage(resource.RUSAGE_CHILDREN)  # with all that end_descendants waited for
     return Completed(
         tuple(argv),
@@ -171,20 +169,6 @@ def run(
         storage_read_bytes=_BLOCK * (after.ru_inblock - before.ru_inblock) if _COUNTS_BLOCKS else None,
         storage_written_bytes=_BLOCK * (after.ru_oublock - before.ru_oublock) if _COUNTS_BLOCKS else None,
     )
-
-
-@contextlib.contextmanager
-def _on(cpus: Collection[int] | None) -> Iterator[None]:
-    """Keep to some CPUs meanwhile. Raises OSError for CPUs that are not ours."""
-    if cpus is None:
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cpus)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def keep_to(cpus: Collection[int]) -> None:
