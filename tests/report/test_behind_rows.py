@@ -45,13 +45,13 @@ def test_the_rate_of_the_whole_is_the_sum_of_the_nodes() -> None:
 
 
 def test_lines_are_short_and_rounded_and_have_gaps_where_nothing_was_read() -> None:
-    values = (math.nan, 0.123456, *(0.5,) * 298)
-    [found] = drawn(line(values, "measuring_cpus_busy_share")).values()
-    assert (found.unit, len(found.lines[0].values), found.lines[0].interval_s) == ("%", 60, 2.5)
-    assert found.lines[0].values[:2] == (None, 50.0)
-    [short] = drawn(line(values[:3], "measuring_cpus_busy_share")).values()
-    assert short.lines[0].values == (None, 12.3, 50.0)
-    assert drawn(line((0.0, 0.0), "client_read_bytes_per_s"), line((math.nan, math.nan), "dirty_bytes")) == {}
+    values = (math.nan, 0.123456 * MIB, *(0.5 * MIB,) * 298)
+    [found] = drawn(line(values)).values()
+    assert (found.unit, len(found.lines[0].values), found.lines[0].interval_s) == ("KiB/s", 60, 2.5)
+    assert found.lines[0].values[:2] == (None, 512.0)
+    [short] = drawn(line(values[:3])).values()
+    assert short.lines[0].values == (None, 126.0, 512.0)
+    assert drawn(line((math.nan, math.nan))) == {}
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ class TestMetadata:
         axes = {"threads_per_node": [1, 8], "unique_directory": [True, False], "file_size": [0, 4096]}
         found = metadata_of(factory.mdtest("s", axes=axes))
         assert {table.title for table in found} == {
-            f"{files}, {place}"
+            f"s, {files}, {place}"
             for files in ("empty files", "file size 4 KiB")
             for place in ("own directories", "shared directory")
         }

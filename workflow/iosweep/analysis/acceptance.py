@@ -306,19 +306,36 @@ def _set(best: Best, repetitions: int) -> str:
 def _compared(criterion: Criterion, sides: Sequence[_Side], limit: float) -> Decision:
     """Decide by the interval of a figure, or of the ratio of two figures."""
     low, high = sides[0], sides[-1]
-    value, found, alike = high.value, high.interval, high.alike
+    value, narrow, alike = high.value, high.interval, high.alike
     if low is not high:
         value = high.value / low.value
-        found = statistics.ratio_interval(high.interval, low.interval)
+        narrow = statistics.ratio_interval(high.interval, low.interval)
         alike += low.alike - 1
-    wide = statistics.widen_for_best(found, alike) if alike > 1 else found
-    outcome, clause = _by_interval(criterion, wide, limit)
-    doubt = _doubt(sides, outcome == "undecided" or _overturned(criterion, outcome))
+    wide = statistics.widen_for_best(narrow, alike) if alike > 1 else narrow
+    least, clause = criterion.threshold.least, "the interval includes the threshold"
+    outcome: Outcome = "undecided"
+    if not _at(wide, limit):
+        if wide.low >= limit:
+            outcome, clause = "pass" if least else "fail", "the whole interval is above the threshold"
+        elif wide.high <= limit:
+            outcome, clause = "fail" if least else "pass", "the whole interval is below the threshold"
+
+    # why the outcome is doubtful although the interval decides: also a better point that would change it
+    better_fails = (outcome == "fail") == (least != criterion.selector.about.lowest)
+    overturned = bool(outcome == "undecided" or criterion.selector.scaling or better_fails)
+    doubt = None
+    for side in sides:
+        if doubt := _suspect(side.best):
+            break
+        if side.absent and overturned:
+            doubt = _no_figure(side.absent).after("another point may be better: ")
+            break
+
     reason, needed, notes = Reason(clause), None, []
     if outcome == "undecided":
-        needed = None if _at(found, limit) else statistics.repetitions_to_exclude(limit, found, alike)
+        needed = None if _at(narrow, limit) else statistics.repetitions_to_exclude(limit, narrow, alike)
         weakest = max(sides, key=lambda side: side.interval.half_width_share)
-        more = _more(weakest.best, found, needed, limit)
+        more = _more(weakest.best, narrow, needed, limit)
         reason = (doubt or Reason(more)).after(f"{clause}; ")
         notes += [more] if doubt else []
     elif doubt:
@@ -330,37 +347,9 @@ def _compared(criterion: Criterion, sides: Sequence[_Side], limit: float) -> Dec
     return Decision(criterion, outcome, reason, value, wide, limit, results, needed, tuple(notes))
 
 
-def _by_interval(criterion: Criterion, found: Interval, limit: float) -> tuple[Outcome, str]:
-    least = criterion.threshold.least
-    if not _at(found, limit):
-        if found.low >= limit:
-            return "pass" if least else "fail", "the whole interval is above the threshold"
-        if found.high <= limit:
-            return "fail" if least else "pass", "the whole interval is below the threshold"
-    return "undecided", "the interval includes the threshold"
-
-
-def _at(found: Interval, limit: float) -> bool:
+def _at(interval: Interval, limit: float) -> bool:
     """Whether a figure equals the threshold, except for rounding in logarithms."""
-    return math.isclose(found.center, limit, rel_tol=1e-9)
-
-
-def _overturned(criterion: Criterion, outcome: Outcome) -> bool:
-    """Whether a better point would change the outcome."""
-    if criterion.selector.scaling:
-        return True
-    better_is_more = not criterion.selector.about.lowest
-    return (outcome == "fail") == (criterion.threshold.least == better_is_more)
-
-
-def _doubt(sides: Sequence[_Side], overturned: bool) -> Reason | None:
-    """Why the outcome is doubtful although the interval decides; None if it is not."""
-    for side in sides:
-        if suspect := _suspect(side.best):
-            return suspect
-        if side.absent and overturned:
-            return _no_figure(side.absent).after("another point may be better: ")
-    return None
+    return math.isclose(interval.center, limit, rel_tol=1e-9)
 
 
 def _suspect(best: Best) -> Reason | None:

@@ -31,9 +31,7 @@ from iosweep.units import human_size
 #: Better and worse: certain, and large enough to matter. Same: certainly too small to matter.
 Verdict = Literal["worse", "better", "undecided", "same"]
 SYMBOLS: Mapping[Verdict, str] = {"worse": "▼", "better": "▲", "undecided": "?", "same": "="}
-LEGEND = (
-    "▼ worse, ▲ better, = no difference that matters, ? undecided, ○ in doubt; more: repetitions that would decide."
-)
+LEGEND = "▼ worse, ▲ better, = no difference that matters, ? undecided, ○ in doubt."
 #: The smallest difference that matters, as a share: sessions of one system seldom differ by more.
 AT_LEAST = 0.03
 #: Differences that the sentence names.
@@ -154,10 +152,25 @@ def compare(
     noises = {**_noises(a, column), **_noises(b, column)}
     singles = []
     for pair in pairs:
-        if lacks := _without_figure(pair, column):
-            absent.append(lacks)
+        figure = column or pair.a.metric
+        lacking = [(side, one) for side, one in enumerate((pair.a, pair.b)) if figure not in one.metrics]
+        if lacking:
+            side, one = lacking[0]
+            why = one.verdict if one.verdict in ("invalid", "missing") else f"without {figure}"
+            absent.append(Absent(side, one, why))
+            continue
+        before, after = pair.a.repeated(figure), pair.b.repeated(figure)
+        change, why = None, ""
+        if not (before.comparable and after.comparable):
+            why = "its repetitions ran on different nodes"
         else:
-            singles.append(_single(pair, column, noises))
+            noise = noises.get(id(pair.b)), noises.get(id(pair.a))
+            change = statistics.change(after.values, before.values, noise)
+            if change is None:
+                few = min(len(before.values), len(after.values)) == 1
+                why = "one repetition, and no other points that tell how it scatters" if few else "a figure of zero"
+        conditions = headline_groups.of_phase(headline_groups.conditions(pair.a.tool, pair.a.parameters), pair.a.phase)
+        singles.append(Difference(pair.a.phase, conditions, (pair,), change, {}, why=why))
     groups = list(_groups(singles, column))
     judged = list(_judged([*groups, *singles], column, at_least))
     return Comparison(column, at_least, tuple(judged[len(groups) :]), tuple(judged[: len(groups)]), tuple(absent))
@@ -168,26 +181,6 @@ def _noises(results: Sequence[PointSummary], column: str) -> dict[int, Noise | N
     measured = [result for result in results if (column or result.metric) in result.metrics]
     figures = [result.repeated(column or result.metric) for result in measured]
     return {id(result): noise for result, noise in zip(measured, agreement.noises(figures), strict=True)}
-
-
-def _without_figure(pair: Pair, column: str) -> Absent | None:
-    for side, result in enumerate((pair.a, pair.b)):
-        if (column or pair.a.metric) not in result.metrics:
-            lost = result.verdict in ("invalid", "missing")
-            return Absent(side, result, result.verdict if lost else f"without {column or pair.a.metric}")
-    return None
-
-
-def _single(pair: Pair, column: str, noises: Mapping[int, Noise | None]) -> Difference:
-    a, b = (result.repeated(column or pair.a.metric) for result in (pair.a, pair.b))
-    change, why = None, ""
-    if not (a.comparable and b.comparable):
-        why = "its repetitions ran on different nodes"
-    elif (change := statistics.change(b.values, a.values, (noises.get(id(pair.b)), noises.get(id(pair.a))))) is None:
-        few = min(len(a.values), len(b.values)) == 1
-        why = "one repetition, and no other points that tell how it scatters" if few else "a figure of zero"
-    conditions = headline_groups.of_phase(headline_groups.conditions(pair.a.tool, pair.a.parameters), pair.a.phase)
-    return Difference(pair.a.phase, conditions, (pair,), change, {}, why=why)
 
 
 def _groups(singles: Sequence[Difference], column: str) -> Iterator[Difference]:
@@ -272,6 +265,11 @@ class NamedCampaign:
     def began(self) -> datetime:
         """When its first phase was measured; when its tables were made if that is not known."""
         return min((row.started for row in self.campaign.rows if row.started), default=self.campaign.about.made)
+
+    @property
+    def when(self) -> str:
+        """`2025-06-20 23:14 (night-19)`"""
+        return f"{self.began:%Y-%m-%d %H:%M} ({self.name})"
 
 
 @dataclass(frozen=True)
@@ -546,16 +544,12 @@ def _values(value: object, key: str) -> dict[str, str]:
         parts = [_values(below, f"{key}.{name}" if key else str(name)) for name, below in value.items()]
         return {name: text for part in parts for name, text in part.items()}
     if isinstance(value, list) and any(isinstance(one, dict) for one in value):
-        parts = [_values(one, f"{key}[{_sweep_name(one, number)}]") for number, one in enumerate(value)]
+        names = [isinstance(one, dict) and (one.get("name") or one.get("suite")) for one in value]
+        parts = [_values(one, f"{key}[{names[number] or number}]") for number, one in enumerate(value)]
         return {name: text for part in parts for name, text in part.items()}
     if isinstance(value, list):
         return {key: ", ".join(map(_text, value))}
     return {key: _text(value)}
-
-
-def _sweep_name(value: object, number: int) -> str:
-    own = (value.get("name") or value.get("suite")) if isinstance(value, dict) else None
-    return str(own or number)
 
 
 def _text(value: object) -> str:

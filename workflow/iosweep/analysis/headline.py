@@ -138,8 +138,12 @@ class Rivals:
     _intervals: dict[str, Interval | None] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        found = (_candidate(result, self.column) for result in self.results)
-        self.candidates = {one.point: one for one in found if one}
+        self.candidates = {}
+        for result in self.results:
+            chose = (row for row in result.rows if row.verdict != "missing" and not row.confirms)
+            figures = ((counted(row, self.column), row.undisturbed) for row in chose)
+            if one := candidate(result.point, figures):
+                self.candidates[result.point] = one
         self.noise = statistics.pooled([one.values for one in self.candidates.values()])
 
     def best(self, lowest: bool = False) -> Best | None:
@@ -172,11 +176,6 @@ class Rivals:
         if point not in self._intervals:  # a point is compared with many others
             self._intervals[point] = statistics.interval(self.candidates[point].values, self.noise)
         return self._intervals[point]
-
-
-def _candidate(result: PointSummary, column: str) -> Candidate | None:
-    chose = (row for row in result.rows if row.verdict != "missing" and not row.confirms)
-    return candidate(result.point, ((counted(row, column), row.undisturbed) for row in chose))
 
 
 def _difference(result: PointSummary, other: PointSummary) -> str:

@@ -206,7 +206,7 @@ def sentence(found: History) -> str:
         each = f"{LEAST_NIGHTS} campaigns before the change and {LEAST_NIGHTS} after it"
         return f"{over}: too few to find a change; it takes {each}."
     lost = [
-        f"{line.name.partition(',')[0]} {line.steps[-1].moved} on {when(found, line.steps[-1].at)}"
+        f"{line.name.partition(',')[0]} {line.steps[-1].moved} on {found.campaigns[line.steps[-1].at].when}"
         for line in found.regressions
     ]
     if lost:
@@ -217,17 +217,6 @@ def sentence(found: History) -> str:
         loss = "its last change was no loss" if changed_ == 1 else "none of their last changes was a loss"
         return f"{over}: {human_count(changed_, 'headline')} changed, and {loss}."
     return f"{over}: no headline changed."
-
-
-def when(found: History, index: int) -> str:
-    """The date of a campaign; with its name if another campaign has the same date, and with its time if another has the
-    same name, too: `2025-06-20`, `2025-06-20 (night-19)`, `2025-06-20 23:14:05 (night-19)`."""
-    one = found.campaigns[index]
-    day = f"{one.began:%Y-%m-%d}"
-    alike = [other.name for other in found.campaigns if f"{other.began:%Y-%m-%d}" == day]
-    if len(alike) == 1:
-        return day
-    return f"{day} ({one.name})" if alike.count(one.name) == 1 else f"{day} {one.began:%H:%M:%S} ({one.name})"
 
 
 def level(line: Line) -> str:

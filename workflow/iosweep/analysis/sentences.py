@@ -67,17 +67,12 @@ def _describe(results: Sequence[PointSummary], shared: Shared) -> Iterator[Sente
         words = [formats.describe(condition, own[0].kind, [phase])] if len({key[1] for key in alike}) > 1 else []
         if len({key[2] for key in alike}) > 1:  # ingested outputs may not tell the size
             words.append("file size not known" if size is None else formats.named("file_size_bytes", size))
-        subject = _subject(phase) + (f" ({', '.join(words)})" if words else "")
+        known = phases().get(phase)
+        text = (known.plural or known.help) if known else phase
+        subject = text[0].upper() + text[1:] + (f" ({', '.join(words)})" if words else "")
         yield _rate(subject, own, shared)
         if phase in LATENCY_PHASES and (latency := _latency(own, shared)):
             yield latency
-
-
-def _subject(phase: str) -> str:
-    """`Sequential reads`."""
-    known = phases().get(phase)
-    text = (known.plural or known.help) if known else phase
-    return text[0].upper() + text[1:]
 
 
 # rates

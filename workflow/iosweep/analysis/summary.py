@@ -203,25 +203,26 @@ def summarize(rows: Iterable[ResultRow]) -> list[PointSummary]:
         return found
 
     metrics = [_Metrics(read, place) for place in range(len(parts))]
-    return [_summary(*one) for one in zip(ordered, metrics, metrics[len(ordered) :], strict=False)]
-
-
-def _summary(rows: Sequence[ResultRow], metrics: Mapping[str, Metric], confirmed: Mapping[str, Metric]) -> PointSummary:
-    first = rows[0]
-    asked = [row for row in rows if outcome(row) != "unneeded"] or rows
-    return PointSummary(
-        point=first.point,
-        phase=first.phase,
-        kind=first.kind,
-        tool=first.tool,
-        metric=first.metric,
-        parameters=first.parameters,
-        verdict=worst([row.verdict for row in rows if row.verdict != "missing"] or ["missing"]),
-        reasons=tuple(dict.fromkeys(reason for row in asked if row.reasons for reason in row.reasons.split(REASONS))),
-        metrics=metrics,
-        rows=tuple(rows),
-        confirmed=confirmed,
-    )
+    summaries = []
+    for rows, chose, confirmed in zip(ordered, metrics, metrics[len(ordered) :], strict=False):
+        asked = [row for row in rows if outcome(row) != "unneeded"] or rows
+        reasons = (reason for row in asked if row.reasons for reason in row.reasons.split(REASONS))
+        summaries.append(
+            PointSummary(
+                point=rows[0].point,
+                phase=rows[0].phase,
+                kind=rows[0].kind,
+                tool=rows[0].tool,
+                metric=rows[0].metric,
+                parameters=rows[0].parameters,
+                verdict=worst([row.verdict for row in rows if row.verdict != "missing"] or ["missing"]),
+                reasons=tuple(dict.fromkeys(reasons)),
+                metrics=chose,
+                rows=tuple(rows),
+                confirmed=confirmed,
+            )
+        )
+    return summaries
 
 
 class _Metrics(Mapping[str, Metric]):
@@ -274,11 +275,13 @@ def _of_iterations(metric: Metric, rows: Sequence[ResultRow]) -> Metric:
 def _repeated(rows: Sequence[ResultRow], column: str) -> RepeatedFigure:
     first, nodes = rows[0], rows[0].parameters["nodes"]
     pool = (first.tool, nodes if isinstance(nodes, int) else 1)
-    return RepeatedFigure(pool, first.phase, _values(rows, column), bool(first.confirms), _ran(rows))
-
-
-def _values(rows: Iterable[ResultRow], column: str) -> list[float]:
-    return [value for row in rows if (value := counted(row, column)) is not None]
+    return RepeatedFigure(
+        pool,
+        first.phase,
+        [value for row in rows if (value := counted(row, column)) is not None],
+        bool(first.confirms),
+        _ran(rows),
+    )
 
 
 def _ran(rows: Iterable[ResultRow]) -> list[tuple[str | None, str | None]]:

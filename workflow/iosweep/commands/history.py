@@ -88,7 +88,7 @@ def _show(found: History) -> None:
     Printer().print(whole)
     for line in found.lines:
         for step in line.steps:
-            at = words.when(found, step.at)
+            at = found.campaigns[step.at].when
             prose(f"\n{line.name}, {formats.brief(line.result)}: {step.moved} on {at}, {step.verdict}")
             prose(f"  changed then: {words.changed(step.changed)}")
     if found.without:

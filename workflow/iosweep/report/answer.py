@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -15,7 +15,6 @@ from iosweep.analysis.summary import PointSummary, count_repetitions, phase_orde
 from iosweep.node import fs_types
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import LATENCY_PHASES
-from iosweep.plan.model import SweepFacts
 from iosweep.report import quality, system
 from iosweep.tables.reader import Campaign
 from iosweep.target.identify import on_root
@@ -173,7 +172,10 @@ def make_remarks(campaign: Campaign, results: Sequence[PointSummary]) -> Iterato
     """Warnings about the whole campaign, and what the node check and the CPU masks have shown."""
     for text in warn_about_target(campaign):
         yield Remark("Target", text, "provenance")
-    for text in warn_about_scaled(campaign.about.sweeps):
+    # the node check has no published figures
+    if scaled := [sweep.name for sweep in campaign.about.sweeps if sweep.scaled and sweep.suite != system.SUITE]:
+        were = "was" if len(scaled) == 1 else "were"
+        text = f"{some(scaled)} {were} scaled to fit: no comparison with published figures."
         yield Remark("Scaled suite", text, "provenance")
     if checked := system.node_check(campaign, results):
         yield Remark("Node check", checked.sentence, "node-check", bool(checked.odd))
@@ -254,23 +256,6 @@ def warn_about_target(campaign: Campaign) -> list[str]:
     return found
 
 
-def warn_about_scaled(sweeps: Iterable[SweepFacts]) -> list[str]:
-    """Warnings about scaled suites, naming the sweeps if only part of a suite is scaled."""
-    suites: dict[str, list[SweepFacts]] = {}
-    for sweep in sweeps:
-        if sweep.suite != system.SUITE:  # the node check has no published figures
-            suites.setdefault(sweep.suite or sweep.name, []).append(sweep)
-    texts = []
-    for suite, members in suites.items():
-        if names := [sweep.name for sweep in members if sweep.scaled]:
-            whole = len(names) == len(members)
-            which = f"The suite {suite}" if whole else f"{', '.join(names)} of the suite {suite}"
-            many = not whole and len(names) > 1
-            fate = "were scaled to fit; they do not" if many else "was scaled to fit; it does not"
-            texts.append(f"{which} {fate} compare with the published figures.")
-    return texts
-
-
 # the terminal
 
 
@@ -284,7 +269,18 @@ def table(campaign: Campaign, results: Sequence[PointSummary]) -> RenderableType
     told = caveats.find_shared(results)
     on = f", {hosts}" if (hosts := _hosts(results)) else ""
     title = Text.assemble((campaign.about.campaign, "bold"), " on ", (campaign.about.target.directory, "bold"), on)
-    parts: list[RenderableType] = [title, _verdicts(campaign, told)]
+    planned = repetitions(campaign.rows, campaign.about.sweeps)
+    counts = count_repetitions(planned)
+    progress = Text(f"{caveats.describe_progress(counts)}: ")
+    shown = {one: count for one, count in counts.items() if count or one != "unneeded"}
+    progress.append_text(Text("   ").join(_verdict(one, f"{count:,} {one}") for one, count in shown.items()))
+    for outcome in _TOLD:
+        if counts[outcome]:
+            progress.append(f"\n{counts[outcome]:,} {outcome}: {caveats.explain(planned, outcome, told)}")
+    unchecked, applicable = quality.count_not_checked(campaign.checks)
+    if applicable:  # no check is made if everything is missing
+        progress.append(f"\n{unchecked:,} of {human_count(applicable, 'check')} not checked")
+    parts: list[RenderableType] = [title, progress]
     for remark in make_remarks(campaign, results):
         parts.append(Text(f"{remark.title}: {remark.text}", style="yellow" if remark.doubtful else ""))
     for sweep, said in sentences.describe_sweeps(results, campaign.about.sweeps, system.SUITE, told).items():
@@ -306,23 +302,6 @@ def table(campaign: Campaign, results: Sequence[PointSummary]) -> RenderableType
         notes += [Text(f"{card.label}: {'; '.join(card.notes)}") for card in group.cards if card.notes]
         parts += [Text(f"\n{group.title}", style="italic"), Padding(Lines(grid, *notes), (0, 0, 0, 2))]
     return Lines(*parts)
-
-
-def _verdicts(campaign: Campaign, told: Shared) -> Text:
-    from rich.text import Text
-
-    planned = repetitions(campaign.rows, campaign.about.sweeps)
-    counts = count_repetitions(planned)
-    line = Text(f"{caveats.describe_progress(counts)}: ")
-    shown = {one: count for one, count in counts.items() if count or one != "unneeded"}
-    line.append_text(Text("   ").join(_verdict(one, f"{count:,} {one}") for one, count in shown.items()))
-    for outcome in _TOLD:
-        if counts[outcome]:
-            line.append(f"\n{counts[outcome]:,} {outcome}: {caveats.explain(planned, outcome, told)}")
-    unchecked, applicable = quality.count_not_checked(campaign.checks)
-    if applicable:  # no check is made if everything is missing
-        line.append(f"\n{unchecked:,} of {human_count(applicable, 'check')} not checked")
-    return line
 
 
 def _verdict(verdict: str, text: str | None = None) -> Text:

@@ -30,7 +30,15 @@ def _part(versus: Versus) -> dict[str, object]:
     """Values of a comparison for the template. matters: half width of the band of differences that do not matter, in
     drawing units; edge: the change at the ends of the drawing, `±10 %`."""
     found = versus.found
-    edge = _edge(found)
+    # the change at the ends of the drawings holds all intervals; if these exceed 25 %, the certain changes
+    drawn = [one for one in found.differences if one.change]
+    widest = max((abs(end) for one in drawn for end in _shares(one)), default=0.0)
+    certain = [one for one in drawn if one.verdict in ("worse", "better")]
+    if widest > _NARROW[-1]:
+        widest = max(abs(one.change.share) for one in certain or drawn if one.change)
+        edge = next((step for step in _WIDE if widest <= step), _WIDE[-1])
+    else:
+        edge = next(step for step in _NARROW if widest <= step)
     singles = sorted(found.singles, key=lambda one: list(comparison.SYMBOLS).index(one.verdict))
     return {
         "versus": versus,
@@ -42,18 +50,6 @@ def _part(versus: Versus) -> dict[str, object]:
         "edge": f"±{100 * edge:.0f} %",
         "notes": list(comparison.notes(versus)),
     }
-
-
-def _edge(found: Comparison) -> float:
-    """The change at the ends of the drawings, as a share: a multiple of 5 % that holds all intervals. If intervals
-    exceed 25 %, a limit that holds the certain changes (all changes if none is certain), at most 100 %."""
-    drawn = [one for one in found.differences if one.change]
-    ends = [abs(end) for one in drawn for end in _shares(one)]
-    if narrow := [step for step in _NARROW if max(ends, default=0.0) <= step]:
-        return narrow[0]
-    certain = [one for one in drawn if one.verdict in ("worse", "better")]
-    most = max(abs(one.change.share) for one in certain or drawn if one.change)
-    return next((step for step in _WIDE if most <= step), _WIDE[-1])
 
 
 def _strip(found: Comparison, one: Difference, edge: float) -> dict[str, object]:
@@ -143,7 +139,7 @@ def _drawn(found: History, line: Line) -> dict[str, object]:
         "level": words.level(line),
         "steps": [
             (
-                words.when(found, step.at),
+                found.campaigns[step.at].when,
                 step.moved,
                 step.verdict,
                 words.changed(step.changed),

@@ -15,10 +15,9 @@ from altair.utils import schemapi
 from iosweep.analysis import formats
 from iosweep.analysis.summary import summarize
 from iosweep.files import safe_paths
-from iosweep.files.safe_paths import Folder
 from iosweep.report.figures import Figure, Panel, figures
 from iosweep.tables import reader
-from iosweep.tables.reader import Campaign, load
+from iosweep.tables.reader import load
 from iosweep.text import printable_lines
 
 #: JSON of Vega-Lite.
@@ -93,10 +92,8 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
     # all labels have as many decimals as a step needs; powers of ten differ in this
     decimals = len(f"{panel.ticks[1]:g}".partition(".")[2])
     y = alt.Y(
-        "y:Q",  # IOPS is both quantity and unit
-        title=panel.unit
-        if panel.quantity == "IOPS"
-        else f"{panel.quantity} ({panel.unit}{', logarithmic' if panel.log else ''})",
+        "y:Q",
+        title=f"{panel.unit}{' (logarithmic)' if panel.log else ''}",
         scale=alt.Scale(type="log", domain=ends) if panel.log else alt.Scale(domain=ends, nice=False),
         axis=alt.Axis(values=list(panel.ticks), format=",.6~g" if panel.log else f",.{decimals}f"),
     )
@@ -238,39 +235,27 @@ def export(results: Path) -> list[Path]:
     tables in `results`, Damaged.
     """
     campaign = load(results)
+    import vl_convert  # late: it contains a JavaScript engine
+
+    made = []
     with safe_paths.folder(results, reader.FIGURES, make=True) as folder:
-        made = _export(campaign, folder)
-        for name in _made_before(folder) - {*made}:
+        for figure in figures(campaign, summarize(campaign.rows)):
+            if figure.panels:
+                # without allowed URLs, a specification cannot make the converter fetch anything
+                svg = vl_convert.vegalite_to_svg(_drawable(with_values(figure)), allowed_base_urls=[])
+                png = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
+                for suffix, content in (("svg", svg.encode()), ("png", png)):
+                    made.append(f"{figure.name}.{suffix}")
+                    folder.write(made[-1], content)
+        try:
+            before = folder.read(_LIST, _LIST_BYTES).decode().splitlines()
+        except (OSError, ValueError):
+            before = []
+        for name in {*filter(_NAME.fullmatch, before)} - {*made}:
             folder.remove(name)
         folder.write(_LIST, "".join(f"{name}\n" for name in made).encode())
     safe_paths.write(results, reader.FIGURES_DONE, b"")
     return [results / reader.FIGURES / name for name in made]
-
-
-def _made_before(folder: Folder) -> set[str]:
-    """Names of the figures of an earlier call."""
-    try:
-        told = folder.read(_LIST, _LIST_BYTES).decode()
-    except (OSError, ValueError):
-        return set()
-    return set(filter(_NAME.fullmatch, told.splitlines()))
-
-
-def _export(campaign: Campaign, folder: Folder) -> list[str]:
-    """Write the figures; returns the names of their files."""
-    import vl_convert  # late: it contains a JavaScript engine
-
-    made = []
-    for figure in figures(campaign, summarize(campaign.rows)):
-        if figure.panels:
-            # without allowed URLs, a specification cannot make the converter fetch anything
-            svg = vl_convert.vegalite_to_svg(_drawable(with_values(figure)), allowed_base_urls=[])
-            png = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
-            for suffix, content in (("svg", svg.encode()), ("png", png)):
-                name = f"{figure.name}.{suffix}"
-                folder.write(name, content)
-                made.append(name)
-    return made
 
 
 def _drawable(part: Any) -> Any:

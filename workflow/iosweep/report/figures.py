@@ -28,12 +28,6 @@ _LINES = {
 }
 #: Column -> its title in figures of rates.
 _METRICS = {"bandwidth_bytes_per_s": "throughput", "ops_per_s": "IOPS"}
-_QUANTITIES = {
-    formats.THROUGHPUT: "throughput",
-    formats.IOPS: "IOPS",
-    formats.OPS: "rate",
-    formats.LATENCY: "latency",
-}
 #: Factor between latencies above which their axis is logarithmic.
 _LOG_FROM = 50
 #: An axis reaches at most this multiple of the highest repetition, where longer bars end: a single wide interval would
@@ -57,7 +51,6 @@ class Panel:
 
     title: str
     unit: str
-    quantity: str
     ticks: tuple[float, ...]
     log: bool
 
@@ -282,7 +275,7 @@ def _panel(title: str, results: Sequence[PointSummary], lines: Mapping[str, str]
     units = _units(results[0], lines)
     unit = formats.pick(units, math.sqrt(low * high) if log else high)
     ticks = log_ticks(low / unit.size, high / unit.size) if log else linear_ticks(high / unit.size)
-    return Panel(title, unit.name, _QUANTITIES[units], ticks, log), unit
+    return Panel(title, unit.name, ticks, log), unit
 
 
 def _units(result: PointSummary, lines: Mapping[str, str]) -> tuple[Unit, ...]:
@@ -414,7 +407,7 @@ def _scaling_figure(cut: Slice, lines: Sequence[_Growth], origin: str) -> Figure
     series = list(dict.fromkeys(line.series for line in lines))
     return replace(
         _figure(cut, "efficiency", origin),
-        panels=tuple(Panel(title, "%", "share of linear growth", ticks, False) for title in panels),
+        panels=tuple(Panel(title, "% of linear growth", ticks, False) for title in panels),
         series_title=parameters()[cut.color].shown if cut.color else "phase",
         series=tuple(filter(series.__contains__, _series(cut.results, cut.color)) if cut.color else series),
         marks=tuple(marks),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 from msgspec import Struct
@@ -279,10 +279,8 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Table:
-    """sources: names of its sweeps, or its suite; title: distinguishes several tables of the same sources, else "";
-    about: conditions and parameters of all figures."""
+    """title: of its sweep, or its suite; about: conditions and parameters of all figures."""
 
-    sources: tuple[str, ...]
     title: str
     about: str
     columns: tuple[str, ...]
@@ -293,7 +291,7 @@ def make_metadata_tables(campaign: Campaign, results: Sequence[PointSummary]) ->
     """Rates of mdtest by operation (rows) and an axis (columns): a table for each sweep and value of other axes."""
     conditions = formats.conditions(results)
     measured = [r for r in merge_point_parameters(results) if (r.tool, r.kind) == ("mdtest", "metadata")]
-    tables: dict[Table, tuple[str, ...]] = {}  # table without sources -> its sources: sweeps may share points
+    tables: list[Table] = []
     for sweep in campaign.about.sweeps:
         points = set(sweep.points)
         mine = [result for result in measured if result.point in points]
@@ -301,10 +299,11 @@ def make_metadata_tables(campaign: Campaign, results: Sequence[PointSummary]) ->
             own = [result for result in mine if conditions[result.point] == condition]
             varying = [axis for axis in _AXES if axis in axes_of(sweep) and len(distinct(own, axis)) > 1]
             for fixed, part in split(own, varying[1:]):
-                condition_text = formats.describe(condition, "metadata")
-                if table := _metadata(condition_text, part, varying[0] if varying else "nodes", fixed):
-                    tables[table] = (*tables.get(table, ()), sweep.name)
-    return [replace(table, sources=sources) for table, sources in tables.items()]
+                title = ", ".join([sweep.name, *(formats.named(name, value) for name, value in fixed.items())])
+                about = formats.describe(condition, "metadata")
+                across = varying[0] if varying else NODES.column
+                tables += _metadata(title, about, part, across, fixed)
+    return tables
 
 
 #: Candidates for the columns: the first axis that varies. Each combination of the other axes has its own table.
@@ -312,13 +311,13 @@ _AXES = [NODES.column, *(option.column for option in OPTIONS.values())]
 
 
 def _metadata(
-    condition: str, results: Sequence[PointSummary], across: str, fixed: Mapping[str, Value | None]
-) -> Table | None:
+    title: str, about: str, results: Sequence[PointSummary], across: str, fixed: Mapping[str, Value | None]
+) -> Iterator[Table]:
     by_place = {(result.phase, result.parameters[across]): result for result in reversed(results)}
     measured = {value for (_, value), result in by_place.items() if result.headline}
     shown = [value for value in distinct_or_unknown(results, across) if value in measured]
     if not shown:
-        return None  # the first screen says why there are no figures
+        return  # the first screen says why there are no figures
     rows = [
         TableRow(ROWS.get(phase, formats.phase(phase)), tuple(_cell(by_place.get((phase, value))) for value in shown))
         for phase in sorted({result.phase for result in results}, key=phase_order)
@@ -327,13 +326,8 @@ def _metadata(
     same = [
         formats.named(name, values[0]) for name, values in place.items() if len(values) == 1 and values[0] is not None
     ]
-    return Table(
-        sources=(),
-        title=", ".join(formats.named(name, value) for name, value in fixed.items()),
-        about="; ".join([condition, *same]),
-        columns=tuple(formats.named(across, value) for value in shown),
-        rows=tuple(rows),
-    )
+    columns = tuple(formats.named(across, value) for value in shown)
+    yield Table(title, "; ".join([about, *same]), columns, tuple(rows))
 
 
 def _cell(result: PointSummary | None) -> SummaryCell:
@@ -362,8 +356,11 @@ def _details(result: PointSummary, shares: PublishedShares, opened: Mapping[Phas
     first = result.rows[0]
     evidence: dict[str, list[int]] = {}
     for row in result.rows:
-        where = _where(row, with_build=len(result.builds) > 1)
-        for text in filter(None, (where, *opened.get((row.point, row.phase, row.repetition), ()))):
+        hosts = formats.hosts(hosts_of(row))  # `on node[01-04], Slurm job 104`
+        where = [f"on {hosts}" if hosts else "", f"Slurm job {row.slurm_job}" if row.slurm_job else ""]
+        where.append(f"build {row.tool_build}" if len(result.builds) > 1 and row.tool_build else "")
+        texts = [", ".join(filter(None, where)), *opened.get((row.point, row.phase, row.repetition), ())]
+        for text in filter(None, texts):
             evidence.setdefault(text, []).append(row.repetition or 0)
     return Details(
         sweeps=first.sweeps,
@@ -375,13 +372,6 @@ def _details(result: PointSummary, shares: PublishedShares, opened: Mapping[Phas
         repetitions=[[read(row) for _, read in _REPETITION] for row in result.rows if row.repetition is not None],
         evidence=evidence,
     )
-
-
-def _where(row: ResultRow, with_build: bool) -> str:
-    """`on node[01-04], Slurm job 104`; "" if nothing was measured."""
-    hosts = formats.hosts(hosts_of(row))
-    parts = [f"on {hosts}" if hosts else "", f"Slurm job {row.slurm_job}" if row.slurm_job else ""]
-    return ", ".join(filter(None, [*parts, f"build {row.tool_build}" if with_build and row.tool_build else ""]))
 
 
 def _of_repetition(name: str, size: float) -> Callable[[ResultRow], Cell]:
@@ -421,22 +411,6 @@ _REPETITION: list[tuple[Column, Callable[[ResultRow], Cell]]] = [
 MOST_VALUES, MOST_LINES, MOST_BYTES = 60, 8, 350_000
 
 _RATES = {"bandwidth_bytes_per_s": formats.THROUGHPUT, "ops_per_s": formats.OPS}
-#: Title -> unit, and quantity -> its name beside others. Quantities that are always zero are not drawn.
-_OF_NODES: Mapping[str, tuple[Sequence[Unit], Mapping[str, str]]] = {
-    "CPUs that measure, busy": ((Unit("%", 0.01, 0.0),), {"measuring_cpus_busy_share": ""}),
-    "Client of the file system": (
-        formats.THROUGHPUT,
-        {"client_read_bytes_per_s": "read", "client_written_bytes_per_s": "written"},
-    ),
-    "Block device": (
-        formats.THROUGHPUT,
-        {"device_read_bytes_per_s": "read", "device_written_bytes_per_s": "written"},
-    ),
-    "Network": (formats.THROUGHPUT, {"received_bytes_per_s": "received", "sent_bytes_per_s": "sent"}),
-    "Page cache": (formats.SIZE, {"page_cache_bytes": ""}),
-    "Dirty pages": (formats.SIZE, {"dirty_bytes": ""}),
-}
-
 #: Percents of the drawn latencies.
 PERCENTS = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999)
 #: Least number of I/Os slower than a percentile, as for the columns of percentiles.
@@ -498,12 +472,10 @@ def draw_over_time(
     found: list[OverTime] = []
     for result in results:
         key = result.point, result.phase
-        lines = [one for one in series.get(key, ()) if one.worker is None]
-        if not lines:
-            none = "series.parquet has none of its repetitions; neither the tool nor the node has recorded any"
-            found.append(OverTime(none=none if result.measured else "nothing was measured"))
+        if not (lines := [one for one in series.get(key, ()) if one.worker is None and one.name in _RATES]):
+            found.append(OverTime(none="the tool has recorded none" if result.measured else "nothing was measured"))
             continue
-        made = OverTime(repetitions[key], (*_rates(lines), *_of_nodes(lines)))
+        made = OverTime(repetitions[key], tuple(_rates(lines)))
         size = len(msgspec.json.encode(made))
         found.append(made if size <= most else OverTime(made.repetition, elsewhere=True))
         most -= size if size <= most else 0
@@ -520,16 +492,6 @@ def _rates(series: Sequence[Series]) -> Iterator[Drawing]:
             if len(nodes) > 1:
                 yield from _drawing("Rate of each node", units, [(one.host, one) for one in nodes])
             return
-
-
-def _of_nodes(series: Sequence[Series]) -> Iterator[Drawing]:
-    """Counters of the nodes."""
-    for title, (units, names) in _OF_NODES.items():
-        own = [one for one in series if one.name in names]
-        several = len({one.host for one in own}) > 1
-        lines = [(" ".join(filter(None, (one.host if several else "", names[one.name]))), one) for one in own]
-        if any(value > 0 for one in own for value in one.values):
-            yield from _drawing(title, units, lines)
 
 
 def _drawing(title: str, units: Sequence[Unit], named: Sequence[tuple[str, Series]]) -> Iterator[Drawing]:

@@ -34,10 +34,6 @@ class Fact:
     lines: Lines
     odd: bool
 
-    @property
-    def long(self) -> bool:
-        return any(len(line) > 50 for line in self.lines)
-
 
 @dataclass(frozen=True)
 class Node:
@@ -50,14 +46,12 @@ class Node:
 
 @dataclass(frozen=True)
 class Nodes:
-    """alike: (title, value) of facts that all nodes have in common; differing: titles of the other
-    facts; rows: nodes with an odd fact first; notes: facts
-    that may spoil figures."""
+    """The nodes side by side."""
 
-    alike: tuple[tuple[str, Lines], ...]
-    differing: tuple[str, ...]
-    rows: tuple[Node, ...]
-    notes: tuple[str, ...]
+    alike: tuple[tuple[str, Lines], ...]  # titles and values of facts that all nodes have in common
+    differing: tuple[str, ...]  # titles of the other facts
+    rows: tuple[Node, ...]  # nodes with an odd fact first
+    notes: tuple[str, ...]  # facts that may spoil figures
 
 
 def describe_nodes(campaign: Campaign) -> Nodes | None:
@@ -68,19 +62,13 @@ def describe_nodes(campaign: Campaign) -> Nodes | None:
     facts = [_facts(node) for node in nodes]
     counts = {title: Counter(own[title] for own in facts) for title in facts[0]}
     differing = [title for title, values in counts.items() if len(values) > 1]
-
-    def fact(title: str, lines: Lines) -> Fact:
-        common, count = counts[title].most_common(1)[0]
-        return Fact(lines, title != _FREE and 2 * count > len(nodes) and lines != common)
-
-    rows = [
-        Node(
-            node.host,
-            campaign.about.results_of_nodes.get(node.node, 0),
-            tuple(fact(title, values[title]) for title in differing),
-        )
-        for node, values in zip(nodes, facts, strict=True)
-    ]
+    rows = []
+    for node, values in zip(nodes, facts, strict=True):
+        cells = []
+        for title in differing:
+            common, count = counts[title].most_common(1)[0]
+            cells.append(Fact(values[title], title != _FREE and 2 * count > len(nodes) and values[title] != common))
+        rows.append(Node(node.host, campaign.about.results_of_nodes.get(node.node, 0), tuple(cells)))
     return Nodes(
         alike=tuple((title, lines) for title, lines in facts[0].items() if title not in differing),
         differing=tuple(differing),
@@ -92,21 +80,17 @@ def describe_nodes(campaign: Campaign) -> Nodes | None:
 def _notes(nodes: Sequence[NodeRow]) -> Iterator[str]:
     hosts: dict[str, dict[str, None]] = {}
     for node in nodes:
-        for text in _problems(node):
+        unlinked = [nic.name for nic in node.nics or () if nic.state == "down"]
+        texts = [f"Network interface {name} is on, but has no link" for name in unlinked]
+        if node.governor and node.governor != "performance":
+            texts.append(f"Frequency governor {node.governor}, not performance")
+        available, memory = node.memory_available_bytes, node.memory_bytes
+        if available is not None and memory and available < _LITTLE_MEMORY * memory:
+            texts.append(f"Less than {100 * _LITTLE_MEMORY:.0f} % of the memory was available")
+        for text in texts:
             hosts.setdefault(text, {})[node.host] = None
     several = len({node.host for node in nodes}) > 1
     yield from (f"{text}: {formats.hosts(own)}." if several else f"{text}." for text, own in hosts.items())
-
-
-def _problems(node: NodeRow) -> Iterator[str]:
-    if node.governor and node.governor != "performance":
-        yield f"Frequency governor {node.governor}, not performance"
-    available, memory = node.memory_available_bytes, node.memory_bytes
-    if available is not None and memory and available < _LITTLE_MEMORY * memory:
-        yield f"Less than {100 * _LITTLE_MEMORY:.0f} % of the memory was available"
-    for nic in node.nics or ():
-        if nic.state == "down":
-            yield f"Network interface {nic.name} is on, but has no link"
 
 
 def _facts(node: NodeRow) -> dict[str, Lines]:
@@ -123,6 +107,12 @@ def _facts(node: NodeRow) -> dict[str, Lines]:
         free.append(f"{_size(node.target_free_bytes)} of {_size(node.target_bytes)}")
     if node.target_inodes and node.target_free_inodes is not None:
         free.append(f"{node.target_free_inodes:,} of {node.target_inodes:,} inodes")
+    network: list[str | None] = []
+    for nic in node.nics or ():
+        speed = nic.state == "up" and nic.speed_bits_per_s
+        line = " ".join(filter(None, (nic.name, nic.state, f"{speed / 1e9:g} Gbit/s" if speed else "")))
+        line += f" ({nic.driver})" if nic.driver else ""
+        network.append(line if nic.numa_node is None else f"{line}, NUMA node {nic.numa_node}")
     lines: dict[str, list[str | None]] = {
         "system": [node.os],
         "kernel": [node.kernel],
@@ -138,19 +128,11 @@ def _facts(node: NodeRow) -> dict[str, Lines]:
         "clock": [node.clocksource],
         "transparent huge pages": [node.transparent_hugepages],
         "memory": [_size(node.memory_bytes) if node.memory_bytes else None],
-        "network": list(_network(node)),
+        "network": network,
         "mount of the target": [node.mount],
         _FREE: free,
     }
     return {title: tuple(filter(None, own)) for title, own in lines.items()}
-
-
-def _network(node: NodeRow) -> Iterator[str]:
-    for nic in node.nics or ():
-        speed = nic.state == "up" and nic.speed_bits_per_s
-        parts = [nic.name, nic.state, f"{speed / 1e9:g} Gbit/s" if speed else ""]
-        line = " ".join(part for part in parts if part) + (f" ({nic.driver})" if nic.driver else "")
-        yield line if nic.numa_node is None else f"{line}, NUMA node {nic.numa_node}"
 
 
 def _size(value: int) -> str:
@@ -178,16 +160,12 @@ ENOUGH = 3
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A test on the nodes that have a figure of it.
+class NodeComparison:
+    """A test on the nodes that have a figure of it, if any."""
 
-    values: node -> the median of its figures, the lowest first; median: of these; allowed: how far from 1 the ratio of
-    a node to the median may be, None with fewer nodes than ENOUGH.
-    """
-
-    values: Mapping[str, float]
-    median: float
-    allowed: float | None
+    values: Mapping[str, float]  # node -> the median of its figures
+    median: float  # of these values
+    allowed: float | None  # difference from the median that is allowed, as a share; None with fewer nodes than ENOUGH
 
     def ratio(self, host: str) -> float:
         """Value of a node as a share of the median."""
@@ -197,18 +175,24 @@ class Comparison:
         return self.allowed is not None and abs(self.ratio(host) - 1) > self.allowed
 
 
-def compare(figures: Mapping[str, Sequence[float]]) -> Comparison:
+def compare(figures: Mapping[str, Sequence[float]]) -> NodeComparison:
     """Compare nodes. figures: node -> its figures, above zero."""
-    values = dict(sorted(((host, median(own)) for host, own in figures.items()), key=lambda pair: (pair[1], pair[0])))
-    middle = median(values.values())
+    values = {host: median(own) for host, own in figures.items()}
+    middle = median(values.values()) if values else 0.0
+    if len(values) < ENOUGH:
+        return NodeComparison(values, middle, None)
     deviation = OF_MAD * median(abs(value / middle - 1) for value in values.values())
-    return Comparison(values, middle, max(LEAST, DEVIATIONS * deviation) if len(values) >= ENOUGH else None)
+    return NodeComparison(values, middle, max(LEAST, DEVIATIONS * deviation))
 
 
-#: A phase of the suite, and the comparison of its nodes.
-_Test = tuple[PointSummary, Comparison | None]
-#: A phase of the suite, a node, and its ratio to the median of the nodes.
-_Standing = tuple[PointSummary, str, float]
+@dataclass(frozen=True)
+class _Standing:
+    """A node in a test. ratio: to the median of the nodes."""
+
+    host: str
+    title: str
+    ratio: float
+    odd: bool
 
 
 def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck | None:
@@ -218,21 +202,75 @@ def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck
     hosts = sorted({row.host for result in own for row in result.rows if row.host}, key=formats.natural)
     if not hosts:
         return None  # the first screen says why there are no figures
-    tests: list[_Test] = [(result, compare(figures) if (figures := _figures(result)) else None) for result in own]
-    compared = [(result, comparison, host) for result, comparison in tests if comparison for host in comparison.values]
-    outliers = [(result, host, one.ratio(host)) for result, one, host in compared if one.stands_out(host)]
-    outliers.sort(key=lambda standing: (-abs(standing[2] - 1), formats.natural(standing[1])))
-    odd = list(dict.fromkeys(host for _, host, _ in outliers))
-    order = [*(host for host in hosts if host in odd), *(host for host in hosts if host not in odd)]
-    rows = [TableRow(host, tuple(_cell(host, *test) for test in tests)) for host in order]
-    if len(rows) > 1:
-        rows.insert(0, TableRow("median of the nodes", tuple(_median(*test) for test in tests)))
-    titles = tuple(_test_title(result)[:1].upper() + _test_title(result)[1:] for result, _ in tests)
-    table = Table((SUITE,), "", "", titles, tuple(rows))
-    lacking = {host: [_test_title(result) for result, one in tests if one and host not in one.values] for host in hosts}
-    named = [f"{host} ({', '.join(titles)})" for host, titles in lacking.items() if titles]
-    without = f" No figure: {some(named, 4)}." if named else ""
-    return NodeCheck(_sentence(hosts, odd, outliers, tests) + without, tuple(odd), table)
+    tests: list[tuple[PointSummary, str, NodeComparison]] = []
+    for result in own:
+        figures: dict[str, list[float]] = {}
+        for row in result.rows:
+            if row.verdict in COUNTED and row.host and (value := row.figures.get(result.metric)):
+                figures.setdefault(row.host, []).append(value)
+        size = result.count(TRANSFER_SIZE.column)  # `random read 4 KiB`
+        title = formats.phase(result.phase).lower() + (f" {formats.size(size)}" if size else "")
+        tests.append((result, title, compare(figures)))
+    standings = [
+        _Standing(host, title, test.ratio(host), test.stands_out(host))
+        for _, title, test in tests
+        for host in test.values
+    ]
+    standings.sort(key=lambda standing: (-abs(standing.ratio - 1), formats.natural(standing.host)))
+    odd = list(dict.fromkeys(standing.host for standing in standings if standing.odd))
+
+    rows = []
+    if len(hosts) > 1:
+        cells = []
+        for result, _, test in tests:
+            allowed = () if test.allowed is None else (f"± {_percent(test.allowed)} allowed",)
+            cells.append(SummaryCell(_quantity(result, test.median) if test.values else "", allowed, ""))
+        rows.append(TableRow("median of the nodes", tuple(cells)))
+    for host in [*odd, *(host for host in hosts if host not in odd)]:
+        cells = []
+        for result, _, test in tests:
+            verdicts = [row.verdict for row in result.rows if row.host == host]
+            figure, share = "", ""
+            if host in test.values:
+                figure, ratio = _quantity(result, test.values[host]), test.ratio(host)
+                share = f"{('slow ' if ratio < 1 else 'fast ') if test.stands_out(host) else ''}{_percent(ratio)}"
+            cells.append(SummaryCell(figure, (share,) if share else (), worst(verdicts) if verdicts else ""))
+        rows.append(TableRow(host, tuple(cells)))
+    table = Table(SUITE, "", tuple(title[:1].upper() + title[1:] for _, title, _ in tests), tuple(rows))
+
+    without = []
+    for host in hosts:
+        if titles := [title for _, title, test in tests if test.values and host not in test.values]:
+            without.append(f"{host} ({', '.join(titles)})")
+    enough = any(test.allowed is not None for *_, test in tests)
+    sentence = _sentence(hosts, odd, standings, enough) + (f" No figure: {some(without, 4)}." if without else "")
+    return NodeCheck(sentence, tuple(odd), table)
+
+
+def _sentence(hosts: Sequence[str], odd: Sequence[str], standings: Sequence[_Standing], enough: bool) -> str:
+    """Name the nodes that stand out, or say why none can be named. standings: the furthest from the median first."""
+    if len(hosts) == 1:
+        return f"Only {hosts[0]} was measured: there is nothing to compare it with."
+    if not enough:
+        return f"No test has a figure of {ENOUGH} nodes, and fewer do not tell which one is odd."
+    if not odd:
+        off = f"{standings[0].host} with {_percent(standings[0].ratio)} in {standings[0].title}"
+        return f"None of {len(hosts)} nodes stands out; the furthest from the nodes' median is {off}."
+    texts = []
+    for host in odd:  # `node06 (34 % in sequential write 1 MiB, and 1 other test)`
+        first, *others = [standing for standing in standings if standing.odd and standing.host == host]
+        more = f", and {human_count(len(others), 'other test')}" if others else ""
+        texts.append(f"{host} ({_percent(first.ratio)} in {first.title}{more})")
+    stand = "stands" if len(odd) == 1 else "stand"
+    return f"{len(odd)} of {len(hosts)} nodes {stand} out from the nodes' median: {some(texts, 4)}."
+
+
+def _quantity(result: PointSummary, value: float) -> str:
+    return formats.quantity(value, formats.units_of(result.metric, result.kind))
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:,.0f} %"
 
 
 def unlike(campaign: Campaign, results: Sequence[PointSummary]) -> list[tuple[bool, str]]:
@@ -244,71 +282,6 @@ def unlike(campaign: Campaign, results: Sequence[PointSummary]) -> list[tuple[bo
 
 def _points(campaign: Campaign) -> set[str]:
     return {point for sweep in campaign.about.sweeps if sweep.suite == SUITE for point in sweep.points}
-
-
-def _figures(result: PointSummary) -> dict[str, list[float]]:
-    """node -> its figures."""
-    figures: dict[str, list[float]] = {}
-    for row in result.rows:
-        if row.verdict in COUNTED and row.host and (value := row.figures.get(result.metric)):
-            figures.setdefault(row.host, []).append(value)
-    return figures
-
-
-def _sentence(
-    hosts: Sequence[str],
-    odd: Sequence[str],
-    outliers: Sequence[_Standing],
-    tests: Sequence[_Test],
-) -> str:
-    """Name the nodes that stand out, or say why none can be named."""
-    if len(hosts) == 1:
-        return f"Only {hosts[0]} was measured: there is nothing to compare it with."
-    if not any(comparison and comparison.allowed is not None for _, comparison in tests):
-        return f"No test has a figure of {ENOUGH} nodes, and fewer do not tell which one is odd."
-    if odd:
-        named = []
-        for host in odd:  # `node06 (34 % in sequential write 1 MiB, and 1 other test)`
-            (result, _, ratio), *others = [standing for standing in outliers if standing[1] == host]
-            more = f", and {human_count(len(others), 'other test')}" if others else ""
-            named.append(f"{host} ({_percent(ratio)} in {_test_title(result)}{more})")
-        stand = "stands" if len(odd) == 1 else "stand"
-        return f"{len(odd)} of {len(hosts)} nodes {stand} out from the nodes' median: {some(named, 4)}."
-    standings = [(result, host, one.ratio(host)) for result, one in tests if one for host in one.values]
-    result, host, ratio = max(standings, key=lambda standing: abs(standing[2] - 1))
-    off = f"{host} with {_percent(ratio)} in {_test_title(result)}"
-    return f"None of {len(hosts)} nodes stands out; the furthest from the nodes' median is {off}."
-
-
-def _median(result: PointSummary, comparison: Comparison | None) -> SummaryCell:
-    if comparison is None:
-        return SummaryCell("", (), "")
-    allowed = () if comparison.allowed is None else (f"± {_percent(comparison.allowed)} allowed",)
-    return SummaryCell(_quantity(result, comparison.median), allowed, "")
-
-
-def _cell(host: str, result: PointSummary, comparison: Comparison | None) -> SummaryCell:
-    verdicts = [row.verdict for row in result.rows if row.host == host]
-    verdict = worst(verdicts) if verdicts else ""
-    if comparison is None or host not in comparison.values:
-        return SummaryCell("", (), verdict)
-    ratio = comparison.ratio(host)
-    odd = ("slow " if ratio < 1 else "fast ") if comparison.stands_out(host) else ""
-    return SummaryCell(_quantity(result, comparison.values[host]), (f"{odd}{_percent(ratio)}",), verdict)
-
-
-def _test_title(result: PointSummary) -> str:
-    """`random read 4 KiB`"""
-    size = result.count(TRANSFER_SIZE.column)
-    return formats.phase(result.phase).lower() + (f" {formats.size(size)}" if size else "")
-
-
-def _quantity(result: PointSummary, value: float) -> str:
-    return formats.quantity(value, formats.units_of(result.metric, result.kind))
-
-
-def _percent(ratio: float) -> str:
-    return f"{100 * ratio:,.0f} %"
 
 
 # CPUs
