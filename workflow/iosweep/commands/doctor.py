@@ -7,19 +7,21 @@ agents that jobs use; with --slurm, from a login node, the profile, Slurm and no
 from __future__ import annotations
 
 import contextlib
-import errno
+import io
 import os
 import sys
 import tempfile
 import uuid
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+from msgspec import structs
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -29,36 +31,41 @@ from iosweep.commands import campaigns
 from iosweep.commands.terminal import to_json
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
-from iosweep.errors import AllocationError, ConfigError, Conflict, Obstacle, Refused, TargetError, TargetHangs, Unusable
+from iosweep.errors import AllocationError, ConfigError, Refused, TargetError, TargetHangs, Unusable
 from iosweep.hostlist import alike, hosts
 from iosweep.jobs import submission
-from iosweep.jobs.profile import Profile, read
-from iosweep.node import pinning
+from iosweep.jobs.profile import read
 from iosweep.node.cpus import named, overlap
 from iosweep.node.facts import collect_cpus
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
-from iosweep.plan.launchers import SLURM_LAUNCHERS
+from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, launchers
 from iosweep.plan.model import Plan
-from iosweep.programs import programs, spack
-from iosweep.programs.programs import Mpiexec, Program, mpiexec
-from iosweep.run import agents as node_agent
-from iosweep.run import allocation, target_check
-from iosweep.run import nodes as run_nodes
-from iosweep.run.agents import NodeAnswer, RemoteAgents
-from iosweep.run.launch import Commands, needs_mpiexec
+from iosweep.programs import spack
+from iosweep.programs.spack import Built
+from iosweep.run import allocation, nodes, target_check
+from iosweep.run.agents import RemoteAgents
+from iosweep.run.launch import Commands
+from iosweep.run.work import Lines, Request, Setup
+from iosweep.slurm import query
 from iosweep.store.store import Store, name_taken
 from iosweep.target import identify, lock
 from iosweep.target.agent import Agent
 from iosweep.text import human_count, printable
-from iosweep.tools import Tool, tools
+from iosweep.tools import tools
 from iosweep.units import human_size
 
 PROFILE = Path("profiles/slurm")
-#: Time limits in seconds: for a tool or MPI's launcher to print its version; for an agent's answer, without a
-#: configuration.
-VERSION_S, ANSWER_S = 60.0, 30.0
-_ON_ALL_NODES = "the checkout with its .venv, and the directory that snakemake runs in, must be the same on all nodes"
+#: Of directories that are removed in the end.
+PREFIX = ".iosweep-doctor-"
+#: Seconds that agents have to answer where no configuration says target.deadline.
+ANSWER_S = 30.0
+#: What to change where a check fails.
+_CHANGES = {
+    "nodes": "the checkout with its .venv, and the directory that snakemake runs in, must be the same on all nodes",
+    "target": "mount it, or name another directory that you may write to: target.directory",
+    "exclusion": "name a directory that all nodes share",
+}
 
 
 # Lines of the answer
@@ -130,7 +137,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     wait = "with --slurm: how long to wait for free nodes, for example 10min; default: 20s"
     parser.add_argument("--wait", type=campaigns.duration, metavar="TIME", help=wait)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--lines", type=Path, help=SUPPRESS)  # in the job of --slurm: the file for its lines
+    parser.add_argument("--lines", action="store_true", help=SUPPRESS)  # the job of --slurm prints them as JSON
 
 
 def run(arguments: Namespace) -> int:
@@ -146,13 +153,12 @@ def run(arguments: Namespace) -> int:
         arguments.refuse("--wait needs --slurm")
     config, made, line = plan(configuration)
     if "SLURM_JOB_ID" in os.environ:
-        lines = job_nodes(config, made, profile)
+        lines = _job_nodes(config, made, profile)
     else:
-        lines = [*(_campaign(config, made) if config and made else ()), *_reserved_cpus(config)]
+        here = launchers(None)["mpiexec"]
+        lines = [*(_campaign(config, made, here, "path") if config and made else ()), *_reserved_cpus(config)]
     if arguments.lines:
-        written = arguments.lines.with_suffix(".new")
-        written.write_bytes(msgspec.json.encode(lines))
-        written.rename(arguments.lines)
+        print(msgspec.json.encode(lines).decode())
         return 0
     return show([line, *working_directory(submits=False), *lines], arguments.json)
 
@@ -173,7 +179,7 @@ def plan(configuration: Path | None) -> tuple[Config | None, Plan | None, Line]:
         problem = config.documents[0].problem(("campaign",), taken)
         return None, None, wrong("configuration", str(problem), "give this campaign another name")
     counts = [str(a.nodes) for a in made.allocations]
-    used = ", ".join(tool.name for tool in _used(made))
+    used = ", ".join(sorted({point.tool for point in made.points}))
     seen = f"{made.campaign}, with {used} on {', '.join(counts)} {'node' if counts == ['1'] else 'nodes'}"
     return config, made, ok("configuration", f"{configuration}: {seen}")
 
@@ -184,9 +190,9 @@ def working_directory(submits: bool) -> list[Line]:
     return [wrong("directory", obstacle.what, obstacle.remedy)] if obstacle else []
 
 
-def spack_tools(config: Config, provider: str) -> tuple[list[Line], str | None]:
-    """A line about the tools that Spack builds, and the directories where nodes find them; no line if tools are taken
-    from PATH. `provider`: the profile's.
+def spack_tools(config: Config, provider: str) -> tuple[list[Line], Built | None]:
+    """A line about the tools that Spack builds, and these tools if they are built; no line if tools are taken from
+    PATH. `provider`: the profile's.
     """
     if (config.settings.tools.provider or provider) != "spack":
         return [], None
@@ -202,20 +208,124 @@ def spack_tools(config: Config, provider: str) -> tuple[list[Line], str | None]:
         return [unchecked("Spack", why, "`snakemake tools` builds them alone")], None
     versions = ((name, (tool.version or "").removeprefix(f"{name}-")) for name, tool in built.content.tools.items())
     names = ", ".join(f"{name} {version}" for name, version in sorted(versions))
-    return [ok("Spack", printable(f"{names}, built in {place.file.parent}"))], built.search
+    return [ok("Spack", f"{names}, built in {place.file.parent}")], built
 
 
-def _used(made: Plan) -> list[Tool]:
-    return [tools()[name] for name in sorted({point.tool for point in made.points})]
+def _reserved_cpus(config: Config | None) -> list[Line]:
+    """Which CPUs of this machine are reserved."""
+    found = collect_cpus(config.settings.cpus.reserved if config else None).reserved
+    lines = [warning("reserved CPUs", problem, "all of them are kept free") for problem in found.problems]
+    if found.cpus is None and (problem := overlap((), found)):
+        return [*lines, wrong("reserved CPUs", problem.seen, problem.change)]
+    if not found.cpus and found.unasked and found.configured is None:
+        why = f"nothing here says that CPUs are reserved, but {found.unasked}"
+        return [*lines, unchecked("reserved CPUs", why, "ask as root, or name them with cpus.reserved")]
+    said = "; ".join(f"{source.source}: {source.says}" for source in found.sources)
+    return [*lines, ok("reserved CPUs", (named(found.cpus) if found.cpus else "none") + (f" ({said})" if said else ""))]
 
 
-def judge_tools(found: Mapping[str, Program | Obstacle], launcher: Mpiexec | Obstacle | None) -> Line:
-    """Whether the tools can be used. `launcher`: mpiexec, or its obstacle; None if ranks need none. Pure."""
-    if lacking := [one for one in (*found.values(), launcher) if isinstance(one, Obstacle)]:
-        change = "; ".join(dict.fromkeys(one.remedy for one in lacking if one.remedy))
-        seen = "; ".join(one.what for one in lacking)
-        return wrong("tools", f"{seen}: their points would be missing", change or "see what is wrong with it")
-    return ok("tools", ", ".join(f"{one.path} ({one.version})" for one in found.values() if isinstance(one, Program)))
+# What an allocation does before it measures
+
+
+def _job_nodes(config: Config | None, made: Plan | None, directory: Path) -> list[Line]:
+    """Check the nodes of our job. `directory`: of the profile."""
+    try:
+        profile = read(directory)
+        if profile.launcher not in SLURM_LAUNCHERS:
+            return [wrong("profile", f"{profile.file}: unknown launcher {profile.launcher}", "name one with --profile")]
+        job = allocation.slurm_job()
+        if config and made:
+            launcher = SLURM_LAUNCHERS[profile.launcher]
+            return _campaign(config, made, launcher, profile.tools, job, profile.license)
+        with allocation.ending(job), RemoteAgents(job.id, job.hosts, ANSWER_S):
+            return [ok("nodes", f"{hosts(job.hosts)} answered")]
+    except Unusable as error:
+        return [wrong("profile", error.obstacle.what, error.obstacle.remedy)]
+    except AllocationError as error:
+        return [wrong("nodes", str(error), _CHANGES["nodes"])]
+
+
+def _campaign(
+    config: Config,
+    made: Plan,
+    launcher: Launcher,
+    provider: str,
+    job: query.Job | None = None,
+    license: str | None = None,
+) -> list[Line]:
+    """Lines about a campaign on this machine, or on the nodes of our job.
+
+    The steps are those of an allocation of all points, with results that are removed in the end.
+    """
+    lines, built = spack_tools(config, provider)
+    spack_built = not lines or built
+    largest = max(made.allocations, key=lambda allocation: allocation.nodes)
+    made = structs.replace(made, allocations=(structs.replace(largest, points=tuple(made.points)),))
+    notes, check = io.StringIO(), "directory"
+
+    def conclude(seen: str) -> None:
+        """Add lines about what the step reported, or one that all is well."""
+        texts = notes.getvalue().splitlines()
+        notes.seek(0)
+        notes.truncate()
+        for text in texts:
+            if text.startswith("missing: "):
+                lines.append(wrong(check, f"{text.removeprefix('missing: ')}; its points would be missing", ""))
+            elif job:
+                lines.append(warning(check, text.removeprefix("note: "), ""))
+            else:  # on one machine, target and results are often on one disk
+                lines.append(ok(check, f"{seen}; {text.removeprefix('note: ')}"))
+        if not texts:
+            lines.append(ok(check, seen))
+
+    try:
+        with (
+            allocation.ending(job),
+            tempfile.TemporaryDirectory(prefix=PREFIX, dir=Path.cwd(), ignore_cleanup_errors=True) as place,
+            Agent(made.target.deadline) as agent,
+        ):
+            results = Path(place)
+            (results / "plans").mkdir()
+            (results / "plans" / f"{made.digest}.json").write_bytes(made.document())
+            reporter = Lines(notes, io.StringIO())
+            request = Request(made, largest.name, results, results / "manifest", launcher, reporter, job=job)
+            check = "nodes"
+            with RemoteAgents(job.id, job.hosts, made.target.deadline) if job else nullcontext() as remote:
+                setup = Setup(request, Store(results), agent, remote, built)
+                binaries = nodes.Binaries({}, None)
+                if spack_built:
+                    check = "tools"
+                    binaries = nodes.find_programs(setup)
+                    conclude(", ".join(f"{tool.path} ({tool.version})" for tool in binaries.programs.values()))
+                lock_problem = target_check.lock_problem(agent, made.target.directory, made.target.lock)
+                if remote:
+                    lines.append(_exclusion(license, made.target.lock, lock_problem, remote))
+                elif lock_problem:
+                    lines.append(wrong("exclusion", f"target.lock: {lock_problem}", _CHANGES["exclusion"]))
+                check = "target"
+                lockless = structs.replace(made, target=structs.replace(made.target, lock=None))
+                target = target_check.find(replace(setup, request=replace(request, plan=lockless)), {})
+                conclude(f"{made.target.directory} ({identify.identity(target)})")
+                lines.append(_space(made))
+                if remote:
+                    check = "nodes"
+                    seen = nodes.inspect(setup, target, binaries)
+                    conclude(f"{hosts(remote.hosts)} have the same target, tools and working directory")
+                    check = "CPUs"
+                    pinned = nodes.pin(setup, seen)
+                    usable = alike({host: f"{len(cpus)} usable" for host, cpus in pinned.usable_of.items()})
+                    conclude("; ".join(usable))
+                    if ranks := [name for name in binaries.programs if tools()[name].mpi]:
+                        check, scratch = "MPI", results / allocation.SCRATCH
+                        commands = Commands(
+                            *(agent, launcher, scratch, binaries.mpiexec),
+                            *(binaries.programs, request.job.id if request.job else None, remote, pinned),
+                        )
+                        nodes.check_launcher(setup, commands, ranks)
+                        conclude(f"launcher {launcher.name} starts ranks of {', '.join(ranks)} on all nodes")
+    except AllocationError as error:
+        lines += [wrong(check, str(error), _CHANGES.get(check, "")), unchecked("the rest", f"see {check}")]
+    return lines
 
 
 def _space(made: Plan) -> Line:
@@ -229,160 +339,6 @@ def _space(made: Plan) -> Line:
     return ok("space", f"the campaign fits ({human_size(free_bytes)} free)")
 
 
-# This machine
-
-
-def _campaign(config: Config, made: Plan) -> list[Line]:
-    """Lines about tools, target and space. The agent, with its deadline, touches the target."""
-    lines, search = spack_tools(config, "path")
-    if search or not lines:
-        used = _used(made)
-        try:
-            with Agent(VERSION_S) as agent:
-                found = {tool.name: programs.find(tool, agent.run, search) for tool in used}
-        except (TargetError, TargetHangs) as error:
-            lines.append(unchecked("tools", str(error)))
-        else:
-            ranks = not search and any(tool.mpi for tool in used)
-            lines.append(judge_tools(found, mpiexec(search) if ranks else None))
-    if problem := target_check.problem(config):
-        change = problem.remedy or "mount it, or name another directory: target.directory"
-        return [*lines, wrong("target", problem.message, change), unchecked("space", "see target")]
-    directory = made.target.directory
-    return [*lines, ok("target", f"{directory} ({target_check.fstype(directory)})"), _space(made)]
-
-
-def _reserved_cpus(config: Config | None) -> list[Line]:
-    """Which CPUs of this machine are reserved."""
-    found = collect_cpus(config.settings.cpus.reserved if config else None).reserved
-    lines = [warning("reserved CPUs", problem, "all of them are kept free") for problem in found.problems]
-    if found.cpus is None and (problem := overlap((), found)):
-        return [*lines, wrong("reserved CPUs", problem.seen, problem.change)]
-    if not found.cpus and found.unasked and found.configured is None:
-        why = f"nothing here says that CPUs are reserved, but {found.unasked}"
-        return [*lines, unchecked("reserved CPUs", why, "ask as root, or name them with cpus.reserved")]
-    said = "; ".join(f"{one.source}: {one.says}" for one in found.sources)
-    return [*lines, ok("reserved CPUs", (named(found.cpus) if found.cpus else "none") + (f" ({said})" if said else ""))]
-
-
-# In a job: its nodes
-
-
-def job_nodes(config: Config | None, made: Plan | None, directory: Path) -> list[Line]:
-    """Check the nodes of our job. `directory`: of the profile. Nothing stays on the nodes, nor here."""
-    try:
-        profile = read(directory)
-        if profile.launcher not in SLURM_LAUNCHERS:
-            return [wrong("profile", f"{profile.file}: unknown launcher {profile.launcher}", "name one with --profile")]
-        job = allocation.slurm_job()
-        with RemoteAgents(job.id, job.hosts, made.target.deadline if made else ANSWER_S) as remote:
-            lines = [ok("nodes", f"{hosts(job.hosts)} answered"), _shared_directory(remote)]
-            return lines + (_campaign_on_nodes(config, made, profile, job.id, remote) if config and made else [])
-    except Unusable as error:
-        return [wrong("profile", error.obstacle.what, error.obstacle.remedy)]
-    except (AllocationError, Refused, TargetError, TargetHangs) as error:
-        return [wrong("nodes", str(error), _ON_ALL_NODES)]
-
-
-def _shared_directory(remote: RemoteAgents) -> Line:
-    """Whether the nodes see the working directory."""
-    here = Path.cwd()
-    try:
-        with tempfile.NamedTemporaryFile(prefix=".iosweep-doctor-", dir=here) as file:
-            file.write(uuid.uuid4().bytes)
-            file.flush()
-            answers = remote.answers(programs.hash_of, file.name)
-            expected = programs.hash_of(file.name)
-    except OSError as error:
-        return wrong("directory", f"{here} cannot be written to: {error.strerror}", "work in another")
-    if away := {host: "a file that was made there is not seen" for host, a in answers.items() if a != expected}:
-        return wrong("directory", f"{here} is not shared: {'; '.join(alike(away))}", _ON_ALL_NODES)
-    return ok("directory", f"{here}: the same on {_all(remote.hosts)}")
-
-
-def _campaign_on_nodes(config: Config, made: Plan, profile: Profile, job: str, remote: RemoteAgents) -> list[Line]:
-    """Lines about tools, target, space, CPUs, MPI and exclusion on the nodes."""
-    launcher = SLURM_LAUNCHERS[profile.launcher]
-    lines, search = spack_tools(config, profile.tools)
-    used = _used(made) if search or not lines else []
-    with Agent(VERSION_S) as agent:
-        found = {tool.name: programs.find(tool, agent.run, search) for tool in used}
-        hydra = needs_mpiexec(launcher, used, search)
-        lock_problem = target_check.lock_problem(agent, made.target.directory, made.target.lock)
-        usable = {name: one for name, one in found.items() if isinstance(one, Program)}
-        versions = {name: (one.path, one.version) for name, one in usable.items()}
-        answers = remote.answers(node_agent.facts, made.target.directory, versions, made.cpus.reserved)
-        target = judge_target(answers)
-        lines += [target, _space(made) if target.outcome == "ok" else unchecked("space", "see target")]
-        nodes = {host: answer for host, answer in answers.items() if isinstance(answer, NodeAnswer)}
-        if used:
-            hashes = {name: one.sha256 for name, one in usable.items()}
-            lines.append(judge_builds(judge_tools(found, hydra), hashes, nodes))
-        if len(nodes) == len(answers):
-            line, pinned = judge_cpus(made, nodes)
-            lines.append(line)
-            ranks = [tool for tool in used if tool.mpi]
-            well = all(line.outcome == "ok" for line in lines if line.check == "tools")
-            if pinned and ranks and well and not isinstance(hydra, Obstacle):
-                with tempfile.TemporaryDirectory(prefix=".iosweep-doctor-", dir=Path.cwd()) as place:
-                    scratch = Path(place) / allocation.SCRATCH
-                    commands = Commands(agent, launcher, scratch, hydra, usable, job, remote, pinned)
-                    lines.append(_start_ranks(commands, ranks, remote.hosts))
-    return [*lines, _exclusion(profile.license, made.target.lock, lock_problem, remote)]
-
-
-def _start_ranks(commands: Commands, used: Sequence[Tool], names: Sequence[str]) -> Line:
-    """Whether the launcher starts ranks of the tools on all nodes, as one program."""
-    if failures := [why for tool in used if (why := commands.no_start(tool))]:
-        return wrong("MPI", "; ".join(failures), "")
-    started = ", ".join(tool.name for tool in used)
-    return ok("MPI", f"launcher {commands.launcher.name} starts ranks of {started} on {_all(names)}")
-
-
-def judge_target(answers: Mapping[str, NodeAnswer | Exception]) -> Line:
-    """Whether every node can work on the target, and it is one file system."""
-    failed = {host: answer if isinstance(answer, Exception) else None for host, answer in answers.items()}
-    if unfit := target_check.unfit(failed):
-        denied = any(isinstance(e, TargetError) and e.errno in (errno.EACCES, errno.EPERM) for e in failed.values())
-        mount = "mount it where it is not there, or name another directory: target.directory"
-        return wrong(
-            "target", str(unfit), "name a directory that you may write to: target.directory" if denied else mount
-        )
-    seen = {host: answer.target for host, answer in answers.items() if isinstance(answer, NodeAnswer)}
-    first = next(iter(seen.values()))
-    if unlike := {host: why for host, one in seen.items() if (why := run_nodes.other_target(first, one))}:
-        return wrong("target", "; ".join(alike(unlike)), "it must be one file system on all nodes, where you may write")
-    return ok("target", f"{identify.identity(first)} on {_all(seen)}, writable")
-
-
-def judge_builds(here: Line, hashes: Mapping[str, str], nodes: Mapping[str, NodeAnswer]) -> Line:
-    """Whether all nodes have the tools of the first node, with their libraries. `here`: the line of the first node."""
-    lacks = {
-        host: f"{name} needs {', '.join(those)}" for host, one in nodes.items() for name, those in one.absent.items()
-    }
-    if lacks:
-        return wrong("tools", f"{'; '.join(alike(lacks))}, which is not found there", "install it on all nodes")
-    unlike = {host: why for host, one in nodes.items() if (why := run_nodes.other_build(hashes, one.builds))}
-    if here.outcome == "ok" and unlike:
-        return wrong("tools", "; ".join(alike(unlike)), "have the same build on all nodes, under the same path")
-    return here
-
-
-def judge_cpus(made: Plan, nodes: Mapping[str, NodeAnswer]) -> tuple[Line, pinning.Pinning | None]:
-    """Whether ranks can be bound to CPUs that are not reserved, one to each; without a `Pinning` if they cannot."""
-    try:
-        decided = pinning.decide(made.cpus, {host: answer.node for host, answer in nodes.items()}, slurm=True)
-    except Conflict as error:
-        return wrong("CPUs", str(error), ""), None
-    most = max((point.tasks // point.nodes for point in made.points if tools()[point.tool].mpi), default=0)
-    if few := decided.lacks(most):
-        return wrong("CPUs", few, ""), decided
-    if decided.notes:
-        return warning("CPUs", "; ".join(note.removeprefix("note: ") for note in decided.notes), ""), decided
-    usable = alike({host: f"{len(cpus)} usable" for host, cpus in decided.usable_of.items()})
-    return ok("CPUs", "; ".join(usable)), decided
-
-
 def _exclusion(license: str | None, directory: str | None, problem: str | None, remote: RemoteAgents) -> Line:
     """Whether a license or a lock keeps two campaigns apart. `directory`: target.lock; `problem`: why it is refused."""
     change = "set target.lock to a directory that all nodes share, or take all of a license in the profile"
@@ -392,8 +348,8 @@ def _exclusion(license: str | None, directory: str | None, problem: str | None, 
     if not directory:
         return warning("exclusion", by.evidence, change)
     if problem:
-        return wrong("exclusion", f"target.lock: {problem}", "name a directory that all nodes share")
-    file = Path(directory) / f".iosweep-doctor-{uuid.uuid4().hex}.lock"
+        return wrong("exclusion", f"target.lock: {problem}", _CHANGES["exclusion"])
+    file = Path(directory) / f"{PREFIX}{uuid.uuid4().hex}.lock"
     try:
         with contextlib.closing(lock.take(file, lock.Owner(), "this test")):
             seen = remote.answers(lock.holder, str(file))
@@ -403,8 +359,4 @@ def _exclusion(license: str | None, directory: str | None, problem: str | None, 
         file.unlink(missing_ok=True)
     if unseen := [host for host, owner in seen.items() if not isinstance(owner, lock.Owner)]:
         return warning("exclusion", f"{hosts(unseen)}: a lock in target.lock is not seen there", change)
-    return ok("exclusion", f"a lock in target.lock is seen on {_all(seen)}")
-
-
-def _all(nodes: Sequence[str] | Mapping[str, object]) -> str:
-    return {1: next(iter(nodes)), 2: "both nodes"}.get(len(nodes), f"all {len(nodes):,} nodes")
+    return ok("exclusion", "a lock in target.lock is seen on all nodes")

@@ -7,26 +7,25 @@ on its nodes (doctor.py).
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import shlex
 import shutil
-import signal
 import sys
 import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+
+import msgspec
 
 from iosweep.commands import doctor
 from iosweep.commands.doctor import Line, ok, show, unchecked, warning, wrong
 from iosweep.commands.terminal import working
 from iosweep.errors import Unanswered, Unusable
-from iosweep.files import safe_paths
 from iosweep.hostlist import hosts
 from iosweep.jobs import pending, submission
 from iosweep.jobs.profile import Profile, read
@@ -37,6 +36,7 @@ from iosweep.units import human_size
 COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "sinfo", "scancel")
 #: Time limits in seconds: for an answer of Slurm, and for a free node.
 ANSWER_S, FREE_S = 15.0, 20.0
+_SHARED = "the checkout with its .venv, and the working directory, must be the same on all nodes"
 #: With a smaller share of a node's memory, the page cache of a job is smaller than the node's.
 WHOLE = 0.9
 
@@ -160,20 +160,17 @@ def judge_memory(asks: Profile, settings: Mapping[str, str], partition: Mapping[
 
 #: Its name, unique: it is cancelled by its name, because the number is unknown if sbatch does not answer.
 NAME = f"iosweep-doctor-{uuid.uuid4()}"
-#: Its time limit in minutes; time limits in seconds for its work, and for its file to appear here (NFS).
-MINUTES, WORK_S, SEEN_S = 5, 240.0, 35.0
-#: Pauses between two questions to Slurm.
-_FIRST_S, _LAST_S = 0.3, 2.0
-#: Files in the job's directory: its lines, and its output.
-LINES, LOG = "lines.json", "job.log"
-_SHARED = "the checkout with its .venv, and the working directory, must be the same on all nodes"
+#: Its time limit in minutes, seconds for its work, and between two questions to Slurm.
+MINUTES, WORK_S, ASK_S = 5, 240.0, 1.0
+#: The file of its output, in a directory that is removed.
+LOG = "job.log"
 
 
 def _nodes(profile: Profile, count: int, command: Sequence[str], wait_s: float) -> list[Line]:
     """Checks on the nodes, by a job like the campaign's largest. `command`: the doctor there."""
     try:
         in_service, not_able = submission.usable(
-            ",".join(one["PartitionName"] for one in submission.limits(profile.partition))
+            ",".join(partition["PartitionName"] for partition in submission.limits(profile.partition))
         )
     except Unanswered as error:
         return [unchecked("nodes", str(error))]
@@ -185,8 +182,8 @@ def _nodes(profile: Profile, count: int, command: Sequence[str], wait_s: float) 
     except OSError as error:
         seen = f"{error.filename or Path.cwd()} cannot be written to: {error.strerror}"
         return [wrong("directory", seen, "work in a directory of yours that all nodes share")]
-    if able < count and lines[0].outcome == "ok":
-        lines.insert(1, unchecked("nodes", f"{count - able} of the {count} that are asked for ({not_able})"))
+    if able < count and any(line.check == "nodes" and line.outcome == "ok" for line in lines):
+        lines.append(unchecked("nodes", f"{count - able} of the {count} that are asked for ({not_able})"))
     return lines
 
 
@@ -195,55 +192,31 @@ def run_on_nodes(sbatch: Callable[[str], Sequence[str]], command: Sequence[str],
 
     `wait_s`: for free nodes; then the job is cancelled. Raises OSError if the working directory cannot be written to.
     """
-    with (
-        _ended_by_signals(),
-        tempfile.TemporaryDirectory(prefix=".iosweep-doctor-", dir=Path.cwd(), ignore_cleanup_errors=True) as made,
-    ):
-        place = Path(made)
-        script = f"#!/bin/sh\nexec {shlex.join([*command, '--lines', str(place / LINES)])}\n"
-        (place / LOG).write_text("\n")  # a full disk is seen here
+    with tempfile.TemporaryDirectory(prefix=doctor.PREFIX, dir=Path.cwd(), ignore_cleanup_errors=True) as place:
+        log = Path(place) / LOG
+        log.write_text("\n")  # a full disk is seen here
         try:
-            return _wait(query.submit(sbatch(str(place / LOG)), script), place, wait_s)
+            number = query.submit(sbatch(str(log)), f"#!/bin/sh\nexec {shlex.join([*command, '--lines'])}\n")
+            end = time.monotonic() + wait_s
+            while (job := query.job(number)) and job.alive and job.state != "COMPLETING":
+                late_s = time.monotonic() - end
+                if job.state == "PENDING" and late_s > 0:
+                    if change := pending.remedy(job.reason) or pending.too_many_nodes(job):
+                        return [wrong("nodes", f"a job like the campaign's would wait forever ({job.reason})", change)]
+                    why = f"no free nodes within {wait_s:.0f} s: {pending.explain(job)}"
+                    return [unchecked("nodes", why, "try --wait 10min")]
+                if late_s > WORK_S:
+                    return [wrong("nodes", f"job {number} on {hosts(job.hosts)} does not end", _SHARED)]
+                time.sleep(ASK_S)
         except Unanswered as error:
             change = "ask again when other jobs of yours are over" if submission.is_full(error.said) else ""
             return [unchecked("nodes", str(error), change)]
         finally:
             with contextlib.suppress(Unanswered):
                 query.ask(["scancel", "--quiet", f"--name={NAME}"])
-
-
-def _wait(number: str, place: Path, wait_s: float) -> list[Line]:
-    """The lines of the job, or why there are none. Raises Unanswered."""
-    began, pause_s, job = time.monotonic(), _FIRST_S, None
-    while (job := query.job(number)) and job.alive and job.state != "COMPLETING":
-        waits, late_s = job.state == "PENDING", time.monotonic() - began
-        believed = waits and late_s > pending.BELIEVED_S
-        if believed and (change := pending.remedy(job.reason) or pending.too_many_nodes(job)):
-            return [wrong("nodes", f"a job like the campaign's would wait forever ({job.reason})", change)]
-        if waits and late_s > wait_s:
-            more = "try --wait 10min"
-            return [unchecked("nodes", f"no free nodes within {wait_s:.0f} s: {pending.explain(job)}", more)]
-        if not waits and late_s > wait_s + WORK_S:
-            return [wrong("nodes", f"job {number} on {hosts(job.hosts)} has not answered in {WORK_S:.0f} s", _SHARED)]
-        time.sleep(pause_s)
-        pause_s = min(2 * pause_s, _LAST_S)
-    end = time.monotonic() + (SEEN_S if job and job.state != "FAILED" else _LAST_S)
-    while (place / LINES) not in set(place.iterdir()):
-        if time.monotonic() > end:
-            where = f" on {hosts(job.hosts)}" if job and job.hosts else ""
-            last = safe_paths.last_line(place, LOG) or "it printed nothing"
-            return [wrong("nodes", f"the job{where} left nothing here: {last}", _SHARED)]
-        time.sleep(_FIRST_S)
-    return [Line(**line) for line in json.loads((place / LINES).read_text(encoding="utf-8"))]
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Exit on signals, so that nothing of ours stays in the queue or in a directory."""
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda received, _: sys.exit(128 + received)) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        printed = log.read_text(encoding="utf-8", errors="replace").split("\n")
+        if json := next((line for line in printed if line.startswith('[{"check"')), None):
+            return msgspec.json.decode(json, type=list[Line])
+        where = f" on {hosts(job.hosts)}" if job and job.hosts else ""
+        last = next(filter(None, reversed(printed)), "it printed nothing")
+        return [wrong("nodes", f"the job{where} did not reach its end: {last}", _SHARED)]
