@@ -24,7 +24,7 @@ class Case:
     def fails(self, state: str | None = "FAILED", more: bool = True, reason: str = "", **refusal: object) -> Next:
         if reason:
             self.store.set_refusal(NAME, Refusal(reason, **refusal))  # type: ignore[arg-type]
-        return self.jobs.failed(NAME, state, more)
+        return self.jobs.after_failure(NAME, state, more)
 
 
 @pytest.fixture

@@ -122,11 +122,14 @@ class TargetError(OSError):
 
 
 class ExitCode(IntEnum):
-    """Exit codes of `iosweep measure`. 0: every repetition has an outcome, failures included.
+    """Exit codes of all commands. 0: done, and all is well; 1: something is wrong, as `--help` or `run` of the command
+    says; `accept` has 3 for what is undecided.
 
-    After JOB_OVER and LOST another job continues where this one ended.
+    Of `measure`, 0: every repetition has an outcome, failures included; after JOB_OVER and LOST another job continues
+    where this one ended.
     """
 
+    USAGE = 2  # wrong arguments, or nothing that the command can work on
     REFUSED = 3
     HANGS = 4
     STORE_FAILED = 5

@@ -27,6 +27,7 @@ from iosweep.jobs.attempts import Next
 from iosweep.jobs.submission import Work
 from iosweep.slurm import query
 from iosweep.slurm.query import Job
+from iosweep.store.record import Refusal
 
 __all__ = ["Executor", "ExecutorSettings", "common_settings"]
 
@@ -119,32 +120,29 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._next: dict[MeasureJob, Next] = {}
         if "SLURM_JOB_ID" in os.environ:  # its options would become those of our jobs
             query.forget_options()
-        if jobs:
-            try:
-                self._prepare(jobs)
-            except ConfigError as error:
-                raise _Ended(f"{error}\nnothing was run") from None
-            except KeyboardInterrupt:
-                raise _Ended("stopped by Ctrl-C; nothing was submitted") from None
-
-    def _prepare(self, jobs: Iterable[MeasureJob]) -> None:
+        if not jobs:
+            return
         try:
-            waited = pending.wait_for_earlier_run(self._campaign)
+            if pending.wait_for_earlier_run(self._campaign):
+                self._attempts.reload()
+            trials = submission.try_jobs(
+                (self._work(job), self._attempts.minutes(allocation_of(job)), self.sbatch(job))
+                for job in self._in_order(jobs)
+                if self._work(job).points
+            )
         except Unanswered as error:
             why = "whether jobs of an earlier run still measure this campaign cannot be seen"
             raise _Ended(f"{error}; {why}") from None
-        if waited:
-            self._attempts.reload()
-        trials = submission.try_jobs(
-            (self._work(job), self._attempts.minutes(allocation_of(job)), self.sbatch(job))
-            for job in self._in_order(jobs)
-            if self._work(job).points
-        )
+        except ConfigError as error:
+            raise _Ended(f"{error}\nnothing was run") from None
+        except KeyboardInterrupt:
+            raise _Ended("stopped by Ctrl-C; nothing was submitted") from None
         for note in trials.notes:
             pending.say(f"note: {note}")
         if trials.refusals:
             raise _Ended("\n".join([*trials.refusals, "nothing was submitted"]))
-        self._attempts.begin(map(allocation_of, jobs))
+        for job in jobs:  # refusals of an earlier run
+            self._attempts.store.set_refusal(allocation_of(job), None)
 
     def _work(self, job: MeasureJob) -> Work:
         return self._attempts.work(allocation_of(job))
@@ -280,7 +278,14 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             elif answer is None or (job and job.alive):
                 yield info
             else:
-                self._tell(info, state)
+                refusal = self._attempts.refusal(allocation_of(info.job))
+                why = refusal.reason if refusal else ""
+                # the refusal has the reason
+                how = "" if state == "FAILED" else f"job {number}: {state or 'unknown to Slurm'}"
+                if (why or how) and number not in self._explained:
+                    text = f"{why} ({how})" if why and how else why or how
+                    pending.say(f"{submission.spoken(allocation_of(info.job))}: {text}")
+                    self._explained.add(number)
                 self._decide(info.job, state)
                 self.report_job_error(info, aux_logs=[str(self._log(info.job)).replace("%j", number)])
 
@@ -315,7 +320,8 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         name = self._allocation(job)
         why = f"{submission.spoken(name)} would wait forever ({job.reason}): {change}"
         try:
-            self._attempts.give_up(name, f"job {job.id} was cancelled: {why}")
+            refusal = Refusal(f"job {job.id} was cancelled: {why}", lasting=True, stopped=True)
+            self._attempts.store.set_refusal(name, refusal)
             query.ask(["scancel", job.id])
         except (OSError, Unanswered) as error:
             pending.say(f"job {job.id} for {why}; it could not be cancelled: {error}")
@@ -323,19 +329,9 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
             self._explained.add(job.id)
             pending.say(f"job {job.id} was cancelled: {why}")
 
-    def _tell(self, info: SubmittedJobInfo, state: str | None) -> None:
-        """Print why a job failed, if that is known."""
-        number, allocation = str(info.external_jobid), allocation_of(info.job)
-        refusal = self._attempts.refusal(allocation)
-        why = refusal.reason if refusal else ""
-        how = "" if state == "FAILED" else f"job {number}: {state or 'unknown to Slurm'}"  # the refusal has the reason
-        if (why or how) and number not in self._explained:
-            pending.say(f"{submission.spoken(allocation)}: " + (f"{why} ({how})" if why and how else why or how))
-            self._explained.add(number)
-
     def _decide(self, job: MeasureJob, state: str | None) -> None:
         """Decide what follows a job that failed: in this thread, since `handle_job_error` blocks the scheduler."""
-        self._next[job] = self._attempts.failed(allocation_of(job), state, job.attempt <= job.restart_times)
+        self._next[job] = self._attempts.after_failure(allocation_of(job), state, job.attempt <= job.restart_times)
 
     def handle_job_error(self, job: MeasureJob) -> None:
         """Set the number of attempts, by which Snakemake then decides whether it tries the job again; it adds 1."""

@@ -19,14 +19,12 @@ from iosweep.commands import campaigns
 from iosweep.commands.check import read_outcome
 from iosweep.commands.terminal import Printer, prose, write_output
 from iosweep.config import criteria, yaml_lines
-from iosweep.errors import CommandError, ConfigError
+from iosweep.errors import CommandError, ConfigError, ExitCode
 from iosweep.files import documents
 from iosweep.plan.headline_groups import unfit as not_measured
 from iosweep.tables.reader import Campaign, CampaignDocument
 from iosweep.text import printable
 
-#: Exit code where nothing can be decided: wrong arguments or criteria, no tables.
-_USAGE = 2
 _EXIT: dict[Outcome, int] = {"pass": 0, "fail": 1, "undecided": 3}
 _STYLES: dict[Outcome, str] = {"pass": "green", "fail": "red", "undecided": "yellow"}
 #: Elements of JUnit. Undecided is an `error`, and not `skipped`: a CI job must not take it for a pass.
@@ -46,21 +44,21 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    results = campaigns.find(arguments.campaign, _USAGE)
-    campaign, stale = campaigns.load_tables(results, _USAGE), False
+    results = campaigns.find(arguments.campaign, ExitCode.USAGE)
+    campaign, stale = campaigns.load_tables(results, ExitCode.USAGE), False
     try:
         decisions = _decide(campaign, arguments.criteria)
     except ConfigError as error:
-        raise CommandError(f"nothing was decided\n{error}", _USAGE) from None
+        raise CommandError(f"nothing was decided\n{error}", ExitCode.USAGE) from None
     with contextlib.suppress(CommandError):  # without a plan and a store, the tables count
         stale = read_outcome(results).stale  # a repetition may have been superseded
     if stale:
         wrong = "the campaign has changed since its tables were made, so nothing is decided"
-        raise CommandError(f"{wrong}; `iosweep report {shlex.quote(str(results))}` makes them again", _USAGE)
+        raise CommandError(f"{wrong}; `iosweep report {shlex.quote(str(results))}` makes them again", ExitCode.USAGE)
     for line in documents.few(campaigns.damage_in_tables(results, campaign.about)):
         prose(line, sys.stderr)
     if arguments.junit:
-        write_output(arguments.junit, lambda: _junit(campaign.about, decisions), _USAGE)
+        write_output(arguments.junit, lambda: _junit(campaign.about, decisions), ExitCode.USAGE)
     show(decisions, arguments.all)
     return _EXIT[acceptance.worst(decisions)]
 
@@ -71,7 +69,7 @@ def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:
     if file is None:
         if not campaign.about.accept:
             lacking = "the campaign was planned without criteria; `--with FILE` takes those of a file"
-            raise CommandError(f"{lacking} (docs/comparing.md)", _USAGE)
+            raise CommandError(f"{lacking} (docs/comparing.md)", ExitCode.USAGE)
         return acceptance.decide(campaign, results)
     document = yaml_lines.load(file)
     wanted = criteria.load(document)

@@ -50,18 +50,18 @@ def run(arguments: Namespace) -> int:
     checked = [campaigns.find(name) for name in arguments.campaign] or campaigns.list_known()
     if not checked:
         raise CommandError("no campaigns here; snakemake measures one")
-    return max(_check(results, arguments.suspect) for results in checked)
-
-
-def _check(results: Path, suspect: bool) -> int:
-    try:
-        outcome = read_outcome(results)
-    except CommandError as error:
-        prose(str(error), sys.stderr)
-        return 1
-    for line in _lines(outcome):
-        prose(line)
-    return int(outcome.fails(suspect))
+    code = 0
+    for results in checked:
+        try:
+            outcome = read_outcome(results)
+        except CommandError as error:
+            prose(str(error), sys.stderr)
+            code = 1
+            continue
+        for line in _lines(outcome):
+            prose(line)
+        code = max(code, outcome.fails(arguments.suspect))
+    return code
 
 
 @dataclass(frozen=True)

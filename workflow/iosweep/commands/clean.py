@@ -21,7 +21,7 @@ from rich.console import Console
 
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import prose
-from iosweep.errors import Busy, CommandError, Refused, TargetError, TargetHangs, Unanswered, Unusable
+from iosweep.errors import Busy, CommandError, ExitCode, Refused, TargetError, TargetHangs, Unanswered, Unusable
 from iosweep.jobs import pending
 from iosweep.slurm import query
 from iosweep.store.record import ClaimedTarget
@@ -31,9 +31,6 @@ from iosweep.target.agent import Agent
 from iosweep.target.directory import Place
 from iosweep.text import human_count, printable
 from iosweep.units import human_duration, human_size
-
-#: Exit codes beside 0 (nothing is left, or --yes would leave nothing) and 1.
-HANGS, INTERRUPTED = 4, 130
 
 #: Directories in the campaign's directory, and their contents.
 _PARTS = {
@@ -69,7 +66,7 @@ def run(arguments: Namespace) -> int:
         except CommandError as error:
             prose(str(error), sys.stderr)
             code = max(code, error.exit_code)
-            if code == INTERRUPTED:
+            if code == ExitCode.INTERRUPTED:
                 break
     return code
 
@@ -90,14 +87,23 @@ def _clean(results: Path, remove: bool) -> None:
                 with _alone(ours, results):
                     _remove(ours)
             elif ours:
-                _show(ours)
+                parts = agent.call(trees.list_parts, ours.place)  # first: it refuses a directory that is not ours
+                prose(f"{known.directory} ({ours.whose})")
+                for name in sorted(parts):
+                    if what := _PARTS.get(name):
+                        size = agent.call(trees.measure_usage, ours.place, name)
+                        amount = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
+                        prose(f"  {name:<6} {amount:>28}  {what}")
+                    else:
+                        prose(f"  {printable(name)} (not known to iosweep)")
+                prose("nothing was removed; --yes removes what iosweep made")
     except TargetHangs as error:
-        raise CommandError(str(error), HANGS) from None
+        raise CommandError(str(error), ExitCode.HANGS) from None
     except (Refused, TargetError) as error:
         raise CommandError(str(error)) from None
     except KeyboardInterrupt:
         stopped = f"stopped; run it again to remove what is left in {known.directory}"
-        raise CommandError(stopped, INTERRUPTED) from None
+        raise CommandError(stopped, ExitCode.INTERRUPTED) from None
     if remove:  # the next run may use another target
         store.put("", "target", structs.replace(known, tidied=True))
 
@@ -122,19 +128,6 @@ def _directory(agent: Agent, known: ClaimedTarget, store: Store) -> _Directory |
     if (here := identify.identity(facts)) != known.file_system:
         raise Refused(known.elsewhere(here))
     return _Directory(agent, known, whose, facts)
-
-
-def _show(ours: _Directory) -> None:
-    """List the parts of the directory, with their sizes."""
-    parts = ours.agent.call(trees.list_parts, ours.place)  # first: it refuses a directory that is not ours
-    prose(f"{ours.known.directory} ({ours.whose})")
-    for name in sorted({*parts} - _PARTS.keys()):
-        prose(f"  {printable(name)} (not known to iosweep)")
-    for name in sorted({*parts} & _PARTS.keys()):
-        size = ours.agent.call(trees.measure_usage, ours.place, name)
-        amount = f"{human_count(size['files'], 'file')} of {human_size(size['bytes'])}"
-        prose(f"  {name:<6} {amount:>28}  {_PARTS[name]}")
-    prose("nothing was removed; --yes removes what iosweep made")
 
 
 def _remove(ours: _Directory) -> None:

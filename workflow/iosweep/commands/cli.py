@@ -99,11 +99,14 @@ def _run(arguments: argparse.Namespace) -> int:
     from iosweep.commands.terminal import say
     from iosweep.errors import CommandError, ConfigError
     from iosweep.files import documents
+    from iosweep.files.safe_paths import logged
     from iosweep.text import human_count
 
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(_log(arguments))
+            log: Path | None = getattr(arguments, "log", None)  # of a rule's command; `measure` writes its own
+            if log:
+                stack.enter_context(logged(log, log.parent.parent))
         except OSError as error:
             file = error.filename or arguments.log
             say(f"iosweep: cannot write the log {file}: {error.strerror}", file=sys.stderr)
@@ -125,11 +128,3 @@ def _run(arguments: argparse.Namespace) -> int:
             wrong = f"{error.filename} cannot be written: {error.strerror}; make room, then run the same command again"
             say(f"iosweep: {wrong}", file=sys.stderr)
             return 1
-
-
-def _log(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
-    """The log of a rule's command: a copy of what it prints. `measure` writes its own."""
-    from iosweep.files.safe_paths import logged
-
-    log: Path | None = getattr(arguments, "log", None)
-    return logged(log, log.parent.parent) if log else contextlib.nullcontext()

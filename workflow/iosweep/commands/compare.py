@@ -14,10 +14,9 @@ from iosweep.analysis.summary import FIGURES, PointSummary, summarize
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, write_output
 from iosweep.config import criteria
-from iosweep.errors import CommandError
+from iosweep.errors import CommandError, ExitCode
 from iosweep.text import human_count
 
-NOT_COMPARABLE = 2
 #: Name of a figure in criteria, or of a column -> column.
 _COLUMNS = {name: metric.column for name, metric in criteria.METRICS.items()} | {name: name for name in FIGURES}
 #: Without `--all`: rows of the table of changes, and undecided results.
@@ -47,9 +46,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Exit codes: 0 compared; 1 what `--fail-on` names was found; 2 not comparable."""
     if len(arguments.campaign) < 2:
-        raise CommandError("there must be two campaigns or more to compare", NOT_COMPARABLE)
-    paths = [campaigns.find(name, NOT_COMPARABLE) for name in arguments.campaign]
-    loaded = [(results, campaigns.load_tables(results, NOT_COMPARABLE)) for results in paths]
+        raise CommandError("there must be two campaigns or more to compare", ExitCode.USAGE)
+    paths = [campaigns.find(name, ExitCode.USAGE) for name in arguments.campaign]
+    loaded = [(results, campaigns.load_tables(results, ExitCode.USAGE)) for results in paths]
     forms = comparison.names([(results.name, campaign) for results, campaign in loaded])
     first, *others = (
         NamedCampaign(name, results, campaign, tuple(summarize(campaign.rows)))
@@ -63,11 +62,11 @@ def run(arguments: Namespace) -> int:
             why = " ".join(comparison.absences(pair.found, pair.names)) or "there are no results"
             apart.append(f"{pair.a.name} and {pair.b.name} have no result in common that has a figure: {why}")
     if apart:
-        raise CommandError("; ".join(apart), NOT_COMPARABLE)
+        raise CommandError("; ".join(apart), ExitCode.USAGE)
     if arguments.html:  # first: whoever reads the text may stop before its end
         from iosweep.report import comparisons  # late: most runs write none
 
-        write_output(arguments.html, lambda: comparisons.compare_page(compared).encode(), NOT_COMPARABLE)
+        write_output(arguments.html, lambda: comparisons.compare_page(compared).encode(), ExitCode.USAGE)
     if arguments.json:
         # SI units, shares as fractions
         known = {"at_least_share": arguments.at_least, "comparisons": [_comparison(pair) for pair in compared]}

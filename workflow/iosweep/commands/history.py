@@ -14,13 +14,11 @@ from iosweep.analysis.history import History, groups, history, unlike
 from iosweep.analysis.summary import summarize
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, prose, say, table, write_output
-from iosweep.errors import CommandError
+from iosweep.errors import CommandError, ExitCode
 from iosweep.text import human_count, some
 
 #: The smallest loss that matters, as a share.
 _AT_LEAST = 0.03
-#: Exit code if no two campaigns can be compared.
-_NOT_COMPARABLE = 2
 #: So many campaigns are listed, and so many that are left out for one reason.
 _NAMED, _LEFT_OUT = 3, 20
 
@@ -41,11 +39,11 @@ def run(arguments: Namespace) -> int:
     shown = next((alike for alike in grouped if len(alike) > 1), None)
     if shown is None:
         if not grouped:
-            raise CommandError("none of the campaigns has a measured repetition with a date", _NOT_COMPARABLE)
+            raise CommandError("none of the campaigns has a measured repetition with a date", ExitCode.USAGE)
         several = some([alike[0].name for alike in grouped], _NAMED)
         alone = "one campaign is no history"
         why = alone if len(grouped) == 1 else "no two of them measured the same points on one target"
-        raise CommandError(f"{why}: {several}", _NOT_COMPARABLE)
+        raise CommandError(f"{why}: {several}", ExitCode.USAGE)
     left_out: dict[str, list[str]] = {}
     for one in (one for alike in grouped if alike is not shown for one in alike):
         left_out.setdefault(unlike(one, shown[0]), []).append(one.name)
@@ -55,7 +53,7 @@ def run(arguments: Namespace) -> int:
     if arguments.html:  # first: whoever reads the text may stop before its end
         from iosweep.report import comparisons  # late: most runs write none
 
-        write_output(arguments.html, lambda: comparisons.history_page(found).encode(), _NOT_COMPARABLE)
+        write_output(arguments.html, lambda: comparisons.history_page(found).encode(), ExitCode.USAGE)
     _show(found)
     if arguments.html:
         prose(f"\npage: {arguments.html}")
@@ -64,7 +62,7 @@ def run(arguments: Namespace) -> int:
 
 def _dated(names: Sequence[str]) -> Iterator[NamedCampaign]:
     """The given campaigns; those that cannot be used are listed on stderr. Raises CommandError."""
-    paths = [path for name in names for path in campaigns.find_all(name, _NOT_COMPARABLE)]
+    paths = [path for name in names for path in campaigns.find_all(name, ExitCode.USAGE)]
     for results in dict.fromkeys(paths):
         try:
             campaign = campaigns.load_tables(results)

@@ -14,7 +14,7 @@ from iosweep.commands.check import read_outcome, sentence
 from iosweep.commands.report import make_figures, make_page
 from iosweep.commands.tables import making
 from iosweep.commands.terminal import prose, say
-from iosweep.errors import Busy, CommandError, Obstacle, Refused
+from iosweep.errors import Busy, CommandError, ExitCode, Obstacle, Refused
 from iosweep.files import safe_paths
 from iosweep.files.documents import NAME
 from iosweep.store import ingested
@@ -23,8 +23,6 @@ from iosweep.store.store import Store
 from iosweep.text import human_count
 from iosweep.units import human_size
 
-#: Exit codes; 0: a campaign was made, whatever its verdicts. `iosweep check` judges these.
-NOTHING, USAGE = 1, 2
 #: So many reasons of each kind are printed.
 _SHOWN = 12
 
@@ -45,24 +43,24 @@ def run(arguments: Namespace) -> int:
 
     results = campaigns.RESULTS / arguments.name
     if why := _impossible(arguments, results) or _taken(results, arguments.replace):
-        raise CommandError(why, USAGE)
+        raise CommandError(why, ExitCode.USAGE)
     taken, refused = foreign_campaign.collect(arguments.path)
     if not any(content.has_rows for content in taken):
         refused.update(content.without_row for content in taken if content.without_row)
         _print_reasons("file", "not usable", refused)
         say("iosweep: no usable output of fio, IOR or mdtest; nothing was written", file=sys.stderr)
-        return NOTHING
+        return 1
     try:
         with Store(results).locked() as note:
             if note:
                 say(f"iosweep: {note}", file=sys.stderr)
             if why := _taken(results, arguments.replace):  # another ingest may have just ended
-                raise CommandError(why, USAGE)
+                raise CommandError(why, ExitCode.USAGE)
             document, digest = foreign_campaign.store(results, arguments.name, arguments.path, taken, refused)
             with making("tables", results):
                 facts = foreign_campaign.make(results, document, digest, taken)
     except Busy as error:
-        raise CommandError(f"{error}, or choose another name", USAGE) from None
+        raise CommandError(f"{error}, or choose another name", ExitCode.USAGE) from None
     except OSError as error:
         why = f"{error.filename or results} cannot be written: {error.strerror or error}"
         raise CommandError(str(Obstacle(why, safe_paths.remedy(error)))) from None

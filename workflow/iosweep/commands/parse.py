@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from iosweep.commands.terminal import say, to_json
-from iosweep.errors import CommandError
+from iosweep.errors import CommandError, ExitCode
 from iosweep.ingest import outputs
 from iosweep.ingest.outputs import File
 from iosweep.judge.findings import REASONS
@@ -16,7 +16,6 @@ from iosweep.tools.reading import Reading
 
 #: Version of the JSON document. It changes if a key is removed or redefined, not if one is added.
 SCHEMA = 2
-CLEAN, PROBLEMS, USAGE = 0, 1, 2
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -31,7 +30,7 @@ def run(arguments: Namespace) -> int:
     0: no problem, or notes only; 1: an invalid or a suspect figure, or a path that cannot be read; 2: usage.
     """
     if arguments.path.count("-") > 1:
-        raise CommandError("standard input, `-`, can be read once only", USAGE)
+        raise CommandError("standard input, `-`, can be read once only", ExitCode.USAGE)
     documents: list[dict[str, object]] = []
     skipped: list[dict[str, str]] = []
     clean = True
@@ -48,7 +47,7 @@ def run(arguments: Namespace) -> int:
             documents += [_document(file, tool, reading) for tool, reading in read.items()]
             clean &= all(problem.severity == "note" for reading in read.values() for problem in reading.problems)
     sys.stdout.write(to_json({"schema": SCHEMA, "documents": documents, "skipped": skipped}))
-    return CLEAN if clean else PROBLEMS
+    return int(not clean)
 
 
 def _document(file: File, tool: str, reading: Reading) -> dict[str, object]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
@@ -56,7 +56,7 @@ class Attempts:
         self._tried: dict[str, _Tried] = defaultdict(_Tried)
 
     @property
-    def _store(self) -> Store:
+    def store(self) -> Store:
         return Store(self.campaign.results)
 
     def work(self, allocation: str) -> Work:
@@ -79,32 +79,24 @@ class Attempts:
         """Nodes that the next job must not get."""
         return frozenset(self._tried[allocation].bad)
 
-    def begin(self, allocations: Iterable[str]) -> None:
-        """Remove the refusals of an earlier run."""
-        for allocation in allocations:
-            self._store.set_refusal(allocation, None)
-
     def refusal(self, allocation: str) -> Refusal | None:
         """Why the last job could not go on, if its runner stored that."""
-        return self._store.documents(Refusal).get(allocation)
+        return self.store.documents(Refusal).get(allocation)
 
     def fail(self, logs: Iterable[str]) -> NoReturn:
         """End a run that failed or was stopped: with a report of what is stored, and the reasons."""
         begun, reported = self.campaign, self.campaign.report()
         self.reload()
-        measured = self._to_come(self.campaign) != self._to_come(begun)
+        to_come, before = ([work.points for work in run.work.values()] for run in (self.campaign, begun))
+        measured = to_come != before
         if reported and measured:
             begun.show_headline()
         lines = [*(f"complete log: {log}" for log in logs), *self.last_words(measured)]
         sys.exit("\n".join(printable(f"iosweep: {line}") for line in lines))
 
-    @staticmethod
-    def _to_come(campaign: Dag) -> list[Mapping[str, int]]:
-        return [work.points for work in campaign.work.values()]
-
     def last_words(self, measured: bool) -> list[str]:
         """Why allocations are left, and how the run goes on. `measured`: whether it has measured anything."""
-        refusals, lines = self._store.documents(Refusal), []
+        refusals, lines = self.store.documents(Refusal), []
         for allocation in sorted(self.campaign.left):
             if refusal := refusals.get(allocation):
                 # what could not be built is stored for each allocation
@@ -115,10 +107,6 @@ class Attempts:
         stored, again = "what was measured is stored; ", "the same command goes on from there"
         return [*dict.fromkeys(lines), stored + again if measured else "the same command tries again"]
 
-    def give_up(self, allocation: str, why: str) -> None:
-        """Store that a job was canceled, and that another one would not help. Raises OSError."""
-        self._store.set_refusal(allocation, Refusal(why, lasting=True, stopped=True))
-
     def reload(self) -> None:
         """Read again what is left, unless the configuration has changed."""
         try:
@@ -128,7 +116,7 @@ class Attempts:
         if now.plan_file == self.campaign.plan_file:
             self.campaign = now
 
-    def failed(self, allocation: str, state: str | None, more: bool) -> Next:
+    def after_failure(self, allocation: str, state: str | None, more: bool) -> Next:
         """What follows a job that failed. `state`: Slurm's, None if it forgot the job. `more`: retries are left."""
         tried, refusal = self._tried[allocation], self.refusal(allocation)
         bad, before = frozenset(refusal.nodes if refusal else ()), tried.last_bad
@@ -137,7 +125,7 @@ class Attempts:
         again = bad and (bad == before or len(bad) == len(before) == self.work(allocation).nodes)
         if (refusal and refusal.lasting) or again or not more:
             return Next.NONE
-        self._store.set_refusal(allocation, None)  # the next job has reasons of its own
+        self.store.set_refusal(allocation, None)  # the next job has reasons of its own
         after = tried.after = refusal.after if refusal else None
         before_s = self.work(allocation).cost.time_s
         self.reload()
@@ -145,20 +133,14 @@ class Attempts:
         # for: Slurm may not know it (another cluster's), or it has ended and left its lock.
         waits = after is not None and after not in tried.waited
         progress = self.work(allocation).cost.time_s < before_s
-        if not (waits or progress) and _too_short(state, refusal):
+        # more time does not cure a fault of a node or of the target
+        too_short = state in ("TIMEOUT", "DEADLINE") or (refusal.short_of_time if refusal else state is None)
+        if too_short and not (waits or progress):
             tried.attempt += 1
         tried.bad.update(bad)
         if after is not None:
             tried.waited.add(after)
         return Next.FREE if waits or progress else Next.RETRY
-
-
-def _too_short(state: str | None, refusal: Refusal | None) -> bool:
-    """Whether a job that failed would have needed more time. `state`: Slurm's, None if Slurm has forgotten the job.
-
-    More time does not cure a fault of a node or of the target.
-    """
-    return state in ("TIMEOUT", "DEADLINE") or (refusal.short_of_time if refusal else state is None)
 
 
 #: The jobs of this run: the Snakefile sets it before the executor is made. None where another workflow runs.
