@@ -306,13 +306,3 @@ def test_what_was_not_counted_is_null(campaign: Made) -> None:
     assert (row["quantity"], row["values"]) == ("device_read_bytes_per_s", values)
     wanted = {(row["point"], row["phase"]): 1}
     assert len(reader.load_series(campaign.results, wanted)) == 1
-
-
-@pytest.mark.local
-def test_several_processes_make_the_same_rows(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    campaign.measured(0)
-    campaign.measured(1)
-    names = ("checks", "series", "histograms")
-    held = [campaign.table(), *(again(campaign, name) for name in names)]
-    monkeypatch.setattr(maker, "_WORTH_PROCESSES", 1)
-    assert [campaign.table(), *(again(campaign, name) for name in names)] == held

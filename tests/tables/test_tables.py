@@ -129,10 +129,10 @@ def written(disk: Disk) -> None:
     with ExitStack() as stack:
         rows = stack.enter_context(TableWriter(place, "results.parquet", result_columns(), "results.csv"))
         others = [
-            stack.enter_context(TableWriter(place, "checks.parquet", CHECK_COLUMNS, key=3)),
+            stack.enter_context(TableWriter(place, "checks.parquet", CHECK_COLUMNS)),
             stack.enter_context(TableWriter(place, "nodes.parquet", NODE_COLUMNS)),
         ]
-        rows.add([tuple("x" * 30 if name in ("campaign", "point", "verdict") else None for name in rows.names)])
+        rows.add(*(["x" * 30 if name in ("campaign", "point", "verdict") else None] for name in rows.names))
         for one in (rows, *others):
             one.finish()
 
@@ -145,7 +145,7 @@ def test_a_full_disk_is_one_error_with_the_file(monkeypatch: pytest.MonkeyPatch)
     written(whole)
     size = (1 << 30) - whole.room
     files = set()
-    for room in (0, 3, 5, *range(1000, size, size // 20), size - 1):
+    for room in (0, 3, 5, *range(1000, size, size // 60), size - 1):
         with pytest.raises(OSError, match="No space left on device") as caught:
             written(Disk(room))
         files.add(Path(caught.value.filename).name)

@@ -292,7 +292,7 @@ def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]
         counted = agreements(_headlines([row.values for row in made.rows]))
         for row in made.rows:
             tables.add_findings(row.values, row.findings)
-            tables.add(tables.cells(row.values), counted)
+        tables.add([tables.cells(row.values) for row in made.rows], counted)
         tables.finish(about)
     return facts
 

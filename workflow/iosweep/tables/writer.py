@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -68,22 +68,14 @@ class _Hashed(io.RawIOBase):
 class TableWriter:
     """Context manager that writes a parquet file, and optionally the same rows as CSV, renamed into place on exit.
 
-    key: number of the first columns, which rows that are added together share: Arrow repeats them, at a third of the
-    time of Python; batch: rows of a row group.
+    batch: rows of a row group.
     """
 
     def __init__(
-        self,
-        place: Folder,
-        parquet: str,
-        columns: tuple[Column, ...],
-        csv: str | None = None,
-        key: int = 0,
-        batch: int = _BATCH,
+        self, place: Folder, parquet: str, columns: tuple[Column, ...], csv: str | None = None, batch: int = _BATCH
     ):
-        self.schema, self.names = arrow_schema(columns), [column.name for column in columns]
-        self._key, self._batch = key, batch
-        self._rows, self._keys, self._counts = list[Sequence[Any]](), list[tuple[Any, ...]](), list[int]()
+        self.schema, self.names, self._batch = arrow_schema(columns), [column.name for column in columns], batch
+        self._columns: list[list[Any]] = [[] for _ in columns]
         self._place, self._file_names = place, [parquet, *([csv] if csv else [])]
 
     def __enter__(self) -> Self:
@@ -100,15 +92,12 @@ class TableWriter:
             self._stack = files.pop_all()
         return self
 
-    def add(self, rows: Collection[Sequence[Any]], key: tuple[Any, ...] = ()) -> None:
-        """Add rows, their values in the order of `names`, without those of the key."""
-        if rows:
-            self._rows += rows
-            if self._key:
-                self._keys.append(key)
-                self._counts.append(len(rows))
-            if len(self._rows) >= self._batch:
-                self._flush()
+    def add(self, *columns: Iterable[Any]) -> None:
+        """Add rows, column by column."""
+        for column, values in zip(self._columns, columns, strict=True):
+            column += values
+        if len(self._columns[0]) >= self._batch:
+            self._flush()
 
     def finish(self) -> dict[str, Table]:
         """Write the remaining rows; returns file name -> its size and hash."""
@@ -119,15 +108,12 @@ class TableWriter:
 
     def _flush(self) -> None:
         """Write a row group."""
-        if not self._rows:
+        if not self._columns[0]:
             return
-        fields, arrays = list(self.schema), []
-        if self._key:
-            repeated = pa.array([n for n, count in enumerate(self._counts) for _ in range(count)], pa.int32())
-            arrays = [column.take(repeated) for column in _arrays(self._keys, fields[: self._key])]
-        arrays += _arrays(self._rows, fields[self._key :])
-        for collected in (self._rows, self._keys, self._counts):
-            collected.clear()
+        arrays = []
+        for column, field in zip(self._columns, self.schema, strict=True):
+            arrays.append(pa.array(column, field.type))
+            column.clear()
         parquet, *csv = self._writers
         parquet.write_table(pa.Table.from_arrays(arrays, schema=self.schema))
         for writer in csv:
@@ -154,69 +140,67 @@ class CampaignTables:
         with ExitStack() as files:  # entered first, renamed last: campaign.json describes the tables
             place = files.enter_context(safe_paths.folder(self._results, make=True))
             self._about = files.enter_context(place.replaced(ABOUT))
-
-            def writer(name: str, csv: str | None = None, key: int = 0, batch: int = _BATCH) -> TableWriter:
-                return files.enter_context(TableWriter(place, name, TABLES[name](), csv, key, batch))
-
-            self._rows = writer("results.parquet", "results.csv")
-            self._nodes = writer("nodes.parquet")
-            self._checks = writer("checks.parquet", key=3, batch=_NARROW_BATCH)
-            self._series = writer("series.parquet", key=4)
-            self._rates = writer("node_rates.parquet", key=4, batch=_NARROW_BATCH)
-            self._histograms = writer("histograms.parquet", key=4)
-            self._compared = [(name, self._rows.names.index(name)) for name in COMPARED]
+            self._tables: dict[str, TableWriter] = {}
+            for name, columns in TABLES.items():
+                csv = "results.csv" if name == "results.parquet" else None
+                batch = _NARROW_BATCH if name in ("checks.parquet", "node_rates.parquet") else _BATCH
+                self._tables[name] = files.enter_context(TableWriter(place, name, columns(), csv, batch))
+            self._names = self._tables["results.parquet"].names
+            self._compared = [(name, self._names.index(name)) for name in COMPARED]
             self._files = files.pop_all()
         return self
 
     def cells(self, values: Values) -> Cells:
         """A row of the results as it waits for the repetitions that it is compared with."""
-        return list(map(values.get, self._rows.names))
+        return list(map(values.get, self._names))
 
-    def add(self, cells: Cells, known: Agreements) -> None:
-        """Add a row of the results, with what its repetitions together show."""
-        values = {name: cells[index] for name, index in self._compared}
-        if finding := agree(values, known):
-            self.add_findings(values, {PRECISE.name: finding})
-            for name, index in self._compared:
-                cells[index] = values[name]
-        self._rows.add([cells])
+    def add(self, rows: Sequence[Cells], known: Agreements) -> None:
+        """Add rows of the results, with what their repetitions together show."""
+        for cells in rows:
+            values = {name: cells[index] for name, index in self._compared}
+            if finding := agree(values, known):
+                self.add_findings(values, {PRECISE.name: finding})
+                for name, index in self._compared:
+                    cells[index] = values[name]
+        for first in range(0, len(rows), _BATCH):
+            self._tables["results.parquet"].add(*zip(*rows[first : first + _BATCH], strict=True))
 
     def add_findings(self, values: Values, findings: Mapping[str, Finding]) -> None:
         """Add findings of a row of the results."""
-        rows = [(check, f.outcome, SEVERITIES[check], f.evidence) for check, f in findings.items()]
-        self._checks.add(rows, (values["point"], values["repetition"], values["phase"]))
+        self._tables["checks.parquet"].add(
+            *([values[name]] * len(findings) for name in ("point", "repetition", "phase")),
+            findings,
+            [finding.outcome for finding in findings.values()],
+            map(SEVERITIES.__getitem__, findings),
+            [finding.evidence for finding in findings.values()],
+        )
 
     def add_companions(self, values: Values, row: JudgedPhase) -> None:
         """Add the rows of the companion tables of a row of the results."""
-        key = (values["point"], values["repetition"], values["attempt"], values["phase"])
         self.add_findings(values, row.findings)
-        self._series.add(row.series, key)
-        self._rates.add(row.node_rates, key)
-        self._histograms.add([row.histogram] if row.histogram else [], key)
+        key = [values[name] for name in ("point", "repetition", "attempt", "phase")]
+        for name, rows in (
+            ("series.parquet", row.series),
+            ("node_rates.parquet", row.node_rates),
+            ("histograms.parquet", [row.histogram] if row.histogram else []),
+        ):
+            if rows:
+                self._tables[name].add(*([value] * len(rows) for value in key), *zip(*rows, strict=True))
 
     def add_node(self, name: str, known: Mapping[str, object]) -> None:
         """Add the facts of a node."""
-        self._nodes.add([(name, *map(known.get, self._nodes.names[1:]))])
+        nodes = self._tables["nodes.parquet"]
+        nodes.add([name], *([known.get(column)] for column in nodes.names[1:]))
 
     def finish(self, about: Mapping[str, object]) -> None:
         """Write what remains, and campaign.json: `about` with the sizes and hashes of the tables."""
-        tables = {
-            name: table
-            for writer in (self._rows, self._checks, self._nodes, self._series, self._rates, self._histograms)
-            for name, table in writer.finish().items()
-        }
+        tables = {name: table for writer in self._tables.values() for name, table in writer.finish().items()}
         self._about.write(documents.dump({**about, "tables": tables}, indent=True))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._files.__exit__(kind, error, trace)
-
-
-def _arrays(rows: Sequence[Sequence[Any]], fields: Sequence[pa.Field]) -> list[pa.Array]:
-    """Rows as Arrow arrays, one per column."""
-    columns = zip(*rows, strict=True)
-    return [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
 
 
 def harmless(cell: object) -> object:
