@@ -333,9 +333,9 @@ def test_equal_points_have_one_winner() -> None:
 def test_valid_repetitions_choose_the_best_where_there_are_some() -> None:
     repetitions: list[tuple[float | None, bool]]
     for repetitions, found in (
-        ([(9.0, True), (1.0, False), (8.0, True)], Candidate("p", [9.0, 8.0], True, [9.0, 1.0, 8.0])),
-        ([(9.0, True), (1.0, False), (2.0, False)], Candidate("p", [9.0, 1.0, 2.0], False, [9.0, 1.0, 2.0])),
-        ([(9.0, True), (None, False), (None, False)], Candidate("p", [9.0], False, [9.0])),  # invalid ones
+        ([(9.0, True), (1.0, False), (8.0, True)], Candidate("p", [9.0, 8.0], True)),
+        ([(9.0, True), (1.0, False), (2.0, False)], Candidate("p", [9.0, 1.0, 2.0], False)),
+        ([(9.0, True), (None, False), (None, False)], Candidate("p", [9.0], False)),  # invalid ones
         ([(None, True), (None, False)], None),
     ):
         assert candidate("p", repetitions) == found, repetitions

@@ -25,12 +25,11 @@ from iosweep.tools import Value, parameters
 @dataclass(frozen=True)
 class Candidate:
     """A phase of a point. values: the figures that choose, at least one; undisturbed: all of them are of valid
-    repetitions; figures: of all repetitions that could choose and count, as in the tables."""
+    repetitions."""
 
     point: str
     values: Sequence[float]
     undisturbed: bool
-    figures: Sequence[float]
 
 
 def candidate(point: str, repetitions: Iterable[tuple[float | None, bool]]) -> Candidate | None:
@@ -45,7 +44,7 @@ def candidate(point: str, repetitions: Iterable[tuple[float | None, bool]]) -> C
     figures = [figure for figure, _ in known if figure is not None]
     valid = [figure for figure, valid in known if valid and figure is not None]
     undisturbed = 2 * len(valid) >= len(known)
-    return Candidate(point, valid if undisturbed else figures, undisturbed, figures) if figures else None
+    return Candidate(point, valid if undisturbed else figures, undisturbed) if figures else None
 
 
 def best(candidates: Iterable[Candidate | None], lowest: bool = False) -> Candidate | None:
@@ -78,8 +77,13 @@ def fresh_numbers(
     ours = {point.id for point in allocation.points}
     for group, members in groups.items():
         points = {point.id: point for point in members if point.id in ours}
-        winner = best((_candidate(group, p, counted.get(p.id, {})) for p in points.values()), lowest=group.latency)
-        if winner:
+        candidates = []
+        for point in points.values():
+            chose = sorted(selection(point, counted.get(point.id, {})).items())
+            rows = [row for _, repetition in chose for row in repetition.rows if row.phase == group.phase]
+            figures = ((row.latency_mean_s if group.latency else row.headline, row.verdict == "valid") for row in rows)
+            candidates.append(candidate(point.id, figures))
+        if winner := best(candidates, lowest=group.latency):
             point = points[winner.point]
         else:
             able = [p for p in points.values() if p.repetitions.confirm and p.id not in {*absent, *unneeded}]
@@ -92,12 +96,6 @@ def fresh_numbers(
         if numbers and point.id not in absent:
             fresh[point.id] = numbers
     return fresh
-
-
-def _candidate(group: HeadlineGroup, point: Point, counted: Mapping[int, RecordHead]) -> Candidate | None:
-    rows = (row for _, repetition in sorted(selection(point, counted).items()) for row in repetition.rows)
-    figures = ((row.latency_mean_s if group.latency else row.headline, row) for row in rows if row.phase == group.phase)
-    return candidate(point.id, ((figure, row.verdict == "valid") for figure, row in figures))
 
 
 # Climbs
@@ -122,14 +120,6 @@ class Climb:
     axis: str
     points: tuple[Point, ...]
     values: tuple[int, ...]
-
-    def no_gain(self, top: int) -> str:
-        """Why the steps above `top` are not needed: `not needed: no certain gain above queue depth 32`."""
-        option = next(option for option in parameters().values() if option.name == self.axis)
-        place = f"{option.shown} {self.values[top]}"
-        if option.singular:
-            place = f"{self.values[top]} {option.singular if self.values[top] == 1 else option.shown}"
-        return f"not needed: no certain gain above {place}"
 
 
 def climbs(plan: Plan) -> Iterator[Climb]:
@@ -225,12 +215,17 @@ def ramped(
     free = {sweep.name for sweep in plan.sweeps if not sweep.ramp}
     for climb in climbs(plan):
         reach = reached([figures.get(p.id) for p in climb.points])
+        option = next(option for option in parameters().values() if option.name == climb.axis)
+        top = climb.values[reach.top or 0]
+        place = f"{option.shown} {top}"
+        if option.singular:
+            place = f"{top} {option.singular if top == 1 else option.shown}"
         awaited: set[str] = set()  # allocations with a step that was not measured yet
         for i, point in enumerate(climb.points):
             if not free.isdisjoint(point.sweeps):
                 needed.add(point.id)
             elif i >= reach.needed:
-                unneeded[point.id] = climb.no_gain(reach.top or 0)
+                unneeded[point.id] = f"not needed: no certain gain above {place}"
             elif allocations[point.id] in awaited:
                 waiting.add(point.id)
             else:

@@ -46,7 +46,15 @@ def reserved_cpus(s: Observation) -> Finding:
     if not any(n.reserved for n in nodes):
         return NOT_APPLICABLE
     reserved = (f"{named(parse(n.reserved or ''))} ({', '.join(n.by)})" for n in nodes[:SHOWN_NODES])
-    wrong = [(n, text) for n in nodes for text in _on_reserved(n)]
+    wrong = []
+    for node in nodes:
+        kept = parse(node.reserved or "")
+        if hits := [(process, cpus) for process in node.processes if (cpus := _allowed(process) & kept)]:
+            *most, last = [_many(process) for process, _ in hits]
+            who = f"{', '.join(most)} and {last}" if most else last
+            cpus = frozenset().union(*(cpus for _, cpus in hits))
+            are = "it is" if len(cpus) == 1 else "they are"
+            wrong.append((node, f"{who} could run on {named(cpus)}; {are} reserved ({', '.join(node.by)})"))
     return _proven(s, wrong, f"none of them allowed on {', '.join(dict.fromkeys(reserved))}")
 
 
@@ -68,7 +76,13 @@ def _proven(s: Observation, wrong: Sequence[tuple[NodesCpus, str]], proof: str) 
         return failed(_sentences(wrong))
     if little := _too_little(s, nodes):
         return unchecked(little)
-    return passed(f"{_looked(nodes)}, {proof}")
+    counts: Counter[str] = Counter()
+    for node in nodes:
+        for process in node.processes:
+            counts[process.role] += process.count * len(node.hosts) if process.masks else 0
+    kinds = " and ".join(human_count(counts[kind], kind) for kind in ("rank", "worker", "helper") if counts[kind])
+    hosts, looks = sum(len(n.hosts) for n in nodes), min(n.looks for n in nodes)
+    return passed(f"{kinds} on {human_count(hosts, 'node')} looked at {human_count(looks, 'time')} or more, {proof}")
 
 
 def _sentences(wrong: Sequence[tuple[NodesCpus, str]]) -> str:
@@ -95,18 +109,6 @@ def _not_as_bound(node: NodesCpus, bound: Mapping[str, int]) -> Iterator[str]:
     for (role, mask), count in counts.items():
         if mask in bound and count > bound[mask]:
             yield f"{human_count(count, role)} could run on {named(parse(mask))}, where {bound[mask]} should"
-
-
-def _on_reserved(node: NodesCpus) -> Iterator[str]:
-    """A sentence on the processes of a node that were allowed on reserved CPUs."""
-    reserved = parse(node.reserved or "")
-    hits = [(process, cpus) for process in node.processes if (cpus := _allowed(process) & reserved)]
-    if hits:
-        *most, last = [_many(process) for process, _ in hits]
-        who = f"{', '.join(most)} and {last}" if most else last
-        cpus = frozenset().union(*(cpus for _, cpus in hits))
-        are = "it is" if len(cpus) == 1 else "they are"
-        yield f"{who} could run on {named(cpus)}; {are} reserved ({', '.join(node.by)})"
 
 
 def _many(process: Processes) -> str:
@@ -141,17 +143,6 @@ def _too_little(s: Observation, nodes: Sequence[NodesCpus]) -> str | None:
             apart = f"looks are up to {node.gap_s:g} s apart"
             return f"{_hosts(node)}: the phase is too short to be looked at {LOOKS} times: {took}, {apart}"
     return None
-
-
-def _looked(nodes: Sequence[NodesCpus]) -> str:
-    """The ranks and workers that were looked at, on how many nodes, and how often."""
-    counts: Counter[str] = Counter()
-    for node in nodes:
-        for process in node.processes:
-            counts[process.role] += process.count * len(node.hosts) if process.masks else 0
-    kinds = [human_count(counts[kind], kind) for kind in ("rank", "worker", "helper") if counts[kind]]
-    looks, hosts = min(n.looks for n in nodes), sum(len(n.hosts) for n in nodes)
-    return f"{' and '.join(kinds)} on {human_count(hosts, 'node')} looked at {human_count(looks, 'time')} or more"
 
 
 def _hosts(node: NodesCpus) -> str:
