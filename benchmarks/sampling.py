@@ -28,7 +28,7 @@ from iosweep.node.facts import collect
 from iosweep.node.load import Surroundings
 from iosweep.node.monitor import Watch
 from iosweep.node.process import Completed
-from iosweep.node.ranks import Looks, Wanted
+from iosweep.node.ranks import ExpectedProcesses, Looks
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.programs.programs import Program
@@ -139,7 +139,7 @@ def _run(commands: Commands, made: Plan, argv: list[str]) -> Completed:
 def _share(agent: Agent, count: int, time_s: int, rounds: int) -> Row:
     """What the agent takes to look at so many processes."""
     argv = [sys.executable, "-c", _SLEEP, str(count), str(time_s)]
-    wanted = Wanted(sys.executable, count, ranks=False, time_s=float(time_s))
+    wanted = ExpectedProcesses(sys.executable, count, ranks=False, time_s=float(time_s))
     seen: list[Looks] = []
     for _ in range(rounds):
         done = agent.run(argv, 60 + time_s, wanted=wanted, around=Surroundings())

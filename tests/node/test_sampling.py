@@ -16,7 +16,7 @@ import pytest
 
 from iosweep.node import ranks
 from iosweep.node.cpus import CpuSet, listed, parse
-from iosweep.node.ranks import Sampler, Wanted
+from iosweep.node.ranks import ExpectedProcesses, Sampler
 from records import plain
 
 
@@ -35,7 +35,7 @@ def test_masks_are_read_of_the_kernel_and_a_change_is_seen() -> None:
         looks += 1
         return [str(process.pid) for process in processes]
 
-    sampler = Sampler(Wanted(program, 2, ranks=True), among)
+    sampler = Sampler(ExpectedProcesses(program, 2, ranks=True), among)
     while looks < 10:  # the first to find them, one until they have settled
         time.sleep(sampler.look())
     os.sched_setaffinity(processes[1].pid, cpus)
@@ -84,7 +84,7 @@ class World:
     def __post_init__(self) -> None:
         self._of_thread = {thread: actor for actor in self.actors for thread in actor.threads()}
 
-    def sampled(self, wanted: Wanted, silent_s: float = 0.0) -> dict[str, Any]:
+    def sampled(self, wanted: ExpectedProcesses, silent_s: float = 0.0) -> dict[str, Any]:
         """What the Sampler says at the end."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ranks, "procfs", self)
@@ -149,7 +149,7 @@ def test_three_looks_at_least_in_a_phase_of_known_length_for_a_hundredth_of_a_cp
     for time_s in (0.5, 1.0, 2.0, 60.0, 300.0):
         for begins in (0.0, 0.3, 2.5):
             world = World(ranks_of(16, begins, begins + time_s), begins + time_s, 20e-6)
-            record = world.sampled(Wanted("/opt/tool", 16, True, time_s))
+            record = world.sampled(ExpectedProcesses("/opt/tool", 16, True, time_s))
             assert (record["seen"], record["looks"] >= 3) == (16, True), (time_s, begins)
             assert record["gap_s"] <= max(time_s / 6, 10) + 0.3, (time_s, begins)
             assert record["cost_s"] <= 0.01 * time_s or time_s < 60, begins
@@ -158,7 +158,7 @@ def test_three_looks_at_least_in_a_phase_of_known_length_for_a_hundredth_of_a_cp
 def rank_of(*masks: Callable[[float], CpuSet], starves: float = 0.0, silent_s: float = 0.0) -> dict[str, Any]:
     """What is seen in 8 s of a rank whose threads have these masks, and which begins after a second."""
     actor = Actor(str(FIRST_PID), "1", begins=1.0, masks=masks, starves=starves)
-    record = World([actor], 8.0).sampled(Wanted("/opt/tool", 1, True, 7.0), silent_s)
+    record = World([actor], 8.0).sampled(ExpectedProcesses("/opt/tool", 1, True, 7.0), silent_s)
     (rank, *_) = [one for one in record["processes"] if one["role"] == "rank"]
     return dict(rank)
 
@@ -200,7 +200,10 @@ def test_what_a_rank_had_before_anything_was_printed_is_its_start() -> None:
         rank = rank_of(on_0, bound(0), silent_s=silent_s)
         found = (rank["masks"], rank["thread_masks"])
         assert found == (masks, sorted({*masks, "1"})), (begins, ends, silent_s)
-    looks = [World(ranks_of(2), 8.0).sampled(Wanted("/opt/tool", 2, True, 8.0), at)["looks"] for at in (0.0, 4.0, 7.9)]
+    looks = [
+        World(ranks_of(2), 8.0).sampled(ExpectedProcesses("/opt/tool", 2, True, 8.0), at)["looks"]
+        for at in (0.0, 4.0, 7.9)
+    ]
     assert looks[0] == looks[2] > looks[1] >= 3
 
 
@@ -220,6 +223,6 @@ def on(cpu: int) -> tuple[Callable[[float], CpuSet]]:
 def test_what_a_rank_has_started_is_a_helper() -> None:
     """Also what it has forked of its own program."""
     others = [Actor("30", str(FIRST_PID), masks=on(2)), Actor("31", str(FIRST_PID), "/opt/other", masks=on(3))]
-    record = World([*ranks_of(1), *others], 5.0).sampled(Wanted("/opt/tool", 1, True, 5.0))
+    record = World([*ranks_of(1), *others], 5.0).sampled(ExpectedProcesses("/opt/tool", 1, True, 5.0))
     assert roles(record) == {"rank": ["0"], "helper": ["2", "3"]}
     assert record["seen"] == 1

@@ -31,7 +31,7 @@ from iosweep.node.counters import Moved
 from iosweep.node.cpus import listed
 from iosweep.node.load import MachineCounters, NodeLoad, Surroundings
 from iosweep.node.monitor import Watched
-from iosweep.node.ranks import Looks, Processes, Wanted
+from iosweep.node.ranks import ExpectedProcesses, Looks, Processes
 from iosweep.programs import programs
 from iosweep.programs.programs import Mpiexec
 from iosweep.run import agents as node_agent
@@ -102,7 +102,7 @@ class Machine:
         timeout_s: float,
         directory: Path | None,
         around: Surroundings | None,
-        wanted: Wanted | None,
+        wanted: ExpectedProcesses | None,
     ) -> process.Completed:
         program = next(word for word in argv if Path(word).name in scripted.TOOLS)
         if not Path(program).exists():
@@ -120,7 +120,7 @@ class Machine:
         timeout_s: float,
         directory: Path | None,
         around: Surroundings | None,
-        wanted: Wanted | None,
+        wanted: ExpectedProcesses | None,
     ) -> process.Completed:
         rule = {} if call.asks_version else scripted.rule_of(call, self.rules, self._use)
         try:
@@ -149,7 +149,12 @@ class Machine:
         return replace(done, watched=watched)
 
     def _watched(
-        self, call: scripted.Call, printed: scripted.Printed, wall_s: float, around: Surroundings, wanted: Wanted | None
+        self,
+        call: scripted.Call,
+        printed: scripted.Printed,
+        wall_s: float,
+        around: Surroundings,
+        wanted: ExpectedProcesses | None,
     ) -> Watched:
         read, written = printed.read_bytes, printed.written_bytes
         moved = Moved(
@@ -211,7 +216,7 @@ class InProcess(Agent):
         timeout_s: float,
         directory: Path | None = None,
         cpus: Any = None,
-        wanted: Wanted | None = None,
+        wanted: ExpectedProcesses | None = None,
         token: bool = False,
         around: Surroundings | None = None,
     ) -> process.Completed:

@@ -14,7 +14,7 @@ from iosweep.config import sweep_file
 from iosweep.errors import BuildError, ExitCode, Refused, Unusable
 from iosweep.node.process import Stopped, adopt_orphans, stoppable
 from iosweep.plan.expand import make_plan
-from iosweep.programs import programs, spack
+from iosweep.programs import spack
 from iosweep.programs.programs import Mpiexec, Program, find, mpiexec
 from iosweep.store.record import Refusal
 from iosweep.store.store import Store
@@ -47,7 +47,7 @@ def show(arguments: Namespace) -> int:
             found = {name: find(tool, agent.run) for name, tool in tools().items()}
         for name, one in (found | {"mpiexec": mpiexec()}).items():
             if isinstance(one, Program | Mpiexec):
-                _print(name, one.version, one.path, programs.package_of(one.path) or "of no package")
+                _print(name, one.version, one.path, "")
             else:
                 _print(name, "", "", str(one))
         return 0 if any(isinstance(one, Program) for one in found.values()) else 1

@@ -25,7 +25,7 @@ from iosweep.node import load, procfs
 from iosweep.node.counters import IoCounters, Moved, Reading
 from iosweep.node.cpus import NO_CPUS, CpuSet
 from iosweep.node.load import Job, NodeLoad, Snapshot, Surroundings
-from iosweep.node.ranks import Looks, Sampler, Wanted
+from iosweep.node.ranks import ExpectedProcesses, Looks, Sampler
 
 #: Seconds until the first look at ranks, and the first snapshot of the load: a shorter command has too few ticks to be
 #: judged.
@@ -66,7 +66,7 @@ class Watch:
         around: Surroundings,
         counters: IoCounters,
         job: Job | None = None,
-        wanted: Wanted | None = None,
+        wanted: ExpectedProcesses | None = None,
         among: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._counters, self._before = counters, counters.read()

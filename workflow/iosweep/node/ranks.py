@@ -74,7 +74,7 @@ class Looks(Part, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ExpectedProcesses:
     """The processes to look for. `program`: path of the tool; `processes`: expected ranks or workers of this node.
 
     `ranks`: a launcher starts them, and what they start are helpers; else the tool's first process starts them.
@@ -113,7 +113,7 @@ class _Process:
 class Sampler:
     """Looks at a command's ranks or workers. `among`: process ids that may belong to it, beside others."""
 
-    def __init__(self, wanted: Wanted, among: Callable[[], Iterable[str]], host: str = ""):
+    def __init__(self, wanted: ExpectedProcesses, among: Callable[[], Iterable[str]], host: str = ""):
         self._wanted, self._among = wanted, among
         self._program = os.path.realpath(wanted.program)
         self._own_command = procfs.read("self", "cmdline")

@@ -1,4 +1,4 @@
-"""Programs and their builds: those of the tools, and those that start MPI ranks. Path, hash, version and package.
+"""Programs and their builds: those of the tools, and those that start MPI ranks. Path, hash and version.
 
 A build document (docs/store.md) has the same shape whoever built the tools. Its key is the hash of its content, so that
 equal builds are one, on whichever node and in whichever run they were found.
@@ -219,45 +219,31 @@ class BuildDocument(Part, frozen=True, kw_only=True):
 
 def path_build(programs: Mapping[str, Program], mpiexec: Mpiexec | None) -> dict[str, object]:
     """The build document of the programs that were found on PATH."""
-    return {"provider": "path", **describe(programs, mpiexec, package_of)}
+    return {"provider": "path", **describe(programs, mpiexec)}
 
 
 def describe(
-    programs: Mapping[str, Program], mpiexec: Mpiexec | None, package: Callable[[str], str | None]
+    programs: Mapping[str, Program], mpiexec: Mpiexec | None, package: Callable[[str], str | None] = lambda file: None
 ) -> dict[str, object]:
-    """`tools` and `mpi` of a build document. `package`: the package that a file belongs to."""
-    return {
-        "tools": {
-            name: {
-                "path": program.path,
-                "sha256": program.sha256,
-                "version": program.version,
-                "package": package(program.path),
-                **({"script": True} if _is_script(program.path) else {}),
-            }
-            for name, program in programs.items()
-        },
-        "mpi": _mpi(programs, mpiexec, package),
-    }
-
-
-def _is_script(path: str) -> bool:
-    """Whether it is a script, whose hash says nothing about the programs that it starts."""
-    with contextlib.suppress(OSError), Path(path).open("rb") as file:
-        return file.read(2) == b"#!"
-    return False
-
-
-def _mpi(
-    programs: Mapping[str, Program], mpiexec: Mpiexec | None, package: Callable[[str], str | None]
-) -> dict[str, object] | None:
-    """The program that starts ranks; where that is srun, the library that they are linked with, without a version."""
-    if mpiexec:
-        return {"path": mpiexec.path, "version": mpiexec.version, "package": package(mpiexec.path)}
+    """`tools` and `mpi` of a build document. `package`: the package of Spack that a file belongs to."""
+    described: dict[str, dict[str, object]] = {}
+    for name, program in programs.items():
+        described[name] = {
+            "path": program.path,
+            "sha256": program.sha256,
+            "version": program.version,
+            "package": package(program.path),
+        }
+        # the hash of a script says nothing about the programs that it starts
+        with contextlib.suppress(OSError), Path(program.path).open("rb") as file:
+            if file.read(2) == b"#!":
+                described[name]["script"] = True
+    # the program that starts ranks; where that is srun, the library that they are linked with, without a version
+    mpi = {"path": mpiexec.path, "version": mpiexec.version} if mpiexec else None
     for name, program in sorted(programs.items()):
-        if tools()[name].mpi and (found := _LIBRARY.search(libraries(program.path))):
-            return {"path": found[1], "version": "", "package": package(found[1])}
-    return None
+        if not mpi and tools()[name].mpi and (library := _LIBRARY.search(libraries(program.path))):
+            mpi = {"path": library[1], "version": ""}
+    return {"tools": described, "mpi": mpi and {**mpi, "package": package(mpi["path"])}}
 
 
 #: The MPI library in the output of ldd: MPICH's, Open MPI's, Intel's or Cray's.
@@ -267,29 +253,3 @@ _LIBRARY = re.compile(r"^\s*libmpi\w*\.so\S* => (/.+) \(0x", re.MULTILINE)
 def build_key(document: Mapping[str, object]) -> str:
     """Name of a build document: 12 hex digits of the hash of its content."""
     return hashlib.sha256(msgspec.json.encode(document, order="deterministic")).hexdigest()[:12]
-
-
-def package_of(path: str) -> str | None:
-    """The package that a program came with, as in `fio 3.33-3 (dpkg)`, or None where no package manager knows it.
-
-    It is the package of the file that runs, at the end of symbolic links (update-alternatives makes such).
-    """
-    file = os.path.realpath(path)
-    if owner := output("dpkg-query", "--search", file).partition(":")[0]:
-        return f"{owner} {output('dpkg-query', '--show', '--showformat=${Version}', owner)} (dpkg)"
-    if owner := output("rpm", "--query", "--queryformat", r"%{NAME} %{EVR}", "--file", file):
-        return f"{owner} (rpm)"
-    return _of_python(path) or _of_python(file)
-
-
-def _of_python(path: str) -> str | None:
-    """The package of a Python environment: MPICH comes from PyPI."""
-    from importlib.metadata import distributions  # late: the tables need only the keys
-
-    directory, name = Path(path).parent.resolve(), Path(path).name  # an installer may have linked the file itself
-    for site in sorted(directory.parent.glob("lib*/python3*/*-packages")):
-        file = os.path.relpath(directory / name, site)
-        for distribution in distributions(path=[str(site)]):
-            if f"\n{file}," in f"\n{distribution.read_text('RECORD') or ''}":
-                return f"{distribution.metadata['Name']} {distribution.version} (Python)"
-    return None

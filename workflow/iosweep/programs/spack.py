@@ -27,7 +27,7 @@ from iosweep.config.sweeps import Config
 from iosweep.config.yaml_lines import load
 from iosweep.errors import BuildError, ConfigError, Obstacle, Problem, Unusable
 from iosweep.files import documents, safe_paths
-from iosweep.files.documents import Damaged, Document, Part
+from iosweep.files.documents import Damaged, Document
 from iosweep.node import process
 from iosweep.programs.programs import BuiltMpi, BuiltProgram, Program, describe, find, mpiexec
 from iosweep.target.agent import Agent
@@ -118,17 +118,13 @@ def read(configured: Config) -> Environment:
     return Environment(Path(document.file), names, packages, spack["repos"], digest, Path(tools.directory))
 
 
-class _Digest(Part, frozen=True):
-    digest: str
-
-
 class ToolsFile(Document, frozen=True, kw_only=True):
     """The keys of tools.json (docs/tools.md) that jobs need."""
 
     tools: Annotated[dict[str, BuiltProgram], Meta(min_length=1)]
     path: Annotated[tuple[str, ...], Meta(min_length=1)]
     store: str
-    environment: _Digest
+    environment: dict[str, str]
     mpi: BuiltMpi | None = None
 
 
@@ -160,7 +156,7 @@ def read_built(file: Path) -> Built | None:
     except Damaged as error:
         raise Unusable(str(error), "remove it, and the next run builds the tools again") from None
     root = Path(content.store).parent
-    original = root / content.environment.digest / "tools.json"
+    original = root / content.environment["digest"] / "tools.json"
     used = [tool.path for tool in content.tools.values()] + ([content.mpi.path] if content.mpi else [])
     if gone := [path for path in used if not os.access(path, os.F_OK)]:
         raise Unusable(

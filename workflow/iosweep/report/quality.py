@@ -111,7 +111,7 @@ class Build:
     name: str  # as in the table of results
     tool: str
     version: str
-    origin: str  # `Spack: fio@3.37`, `/usr/bin/fio, package fio 3.33`
+    origin: str  # `Spack: fio@3.37`, `/usr/bin/fio`
     mpi: str  # empty for a tool without MPI
     sha256: str
     results: int  # number of results
@@ -131,13 +131,12 @@ def describe_builds(campaign: Campaign, results: Sequence[PointSummary]) -> list
         program = document.tools.get(tool) if document else None
         origin = "not recorded"
         if document and program:
-            script = "a script: what it starts is not recorded" if program.script else ""
-            parts = filter(None, (program.path, script, _package(program.package)))
-            origin = f"Spack: {program.package}" if document.provider == "spack" else ", ".join(parts)
+            script = ", a script: what it starts is not recorded" if program.script else ""
+            origin = f"Spack: {program.package}" if document.provider == "spack" else f"{program.path}{script}"
         mpi = ""
         if formats.is_mpi(tool):
             used = document.mpi if document else None
-            mpi = ", ".join(filter(None, (used.path, used.version, _package(used.package)))) if used else "not known"
+            mpi = ", ".join(filter(None, (used.path, used.version, used.package))) if used else "not known"
         listed.append(
             Build(
                 name=name,
@@ -151,10 +150,6 @@ def describe_builds(campaign: Campaign, results: Sequence[PointSummary]) -> list
             )
         )
     return listed
-
-
-def _package(name: str | None) -> str:
-    return f"package {name}" if name else "of no package"
 
 
 def describe_spack_builds(campaign: Campaign) -> Iterator[tuple[str, str, list[str]]]:

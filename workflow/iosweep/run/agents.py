@@ -43,7 +43,7 @@ from iosweep.node.facts import NodeFacts, collect
 from iosweep.node.load import Job
 from iosweep.node.monitor import Watch, Watched
 from iosweep.node.process import MOST_BYTES
-from iosweep.node.ranks import Wanted
+from iosweep.node.ranks import ExpectedProcesses
 from iosweep.programs.programs import absent, hash_of
 from iosweep.slurm import query
 from iosweep.target import directory, identify, lock, protocol
@@ -147,7 +147,7 @@ class Watching(msgspec.Struct, frozen=True):
     """What is watched. `wanted`: None to watch the node only; `bound`: the CPUs of each rank or worker, none where they
     may use all; `runner`: the process id of the runner, if it is on this node."""
 
-    wanted: Wanted | None
+    wanted: ExpectedProcesses | None
     bound: list[str]
     runner: int | None
 

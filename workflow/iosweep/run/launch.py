@@ -20,7 +20,7 @@ from iosweep.node.cpus import CpuSet, listed
 from iosweep.node.load import Surroundings
 from iosweep.node.pinning import Binding, Pinning
 from iosweep.node.process import Completed
-from iosweep.node.ranks import Wanted
+from iosweep.node.ranks import ExpectedProcesses
 from iosweep.plan.launchers import OPEN_MPI, SLURM_LAUNCHERS, Launcher
 from iosweep.programs.programs import Mpiexec, Program, mpi, mpiexec
 from iosweep.run import agents
@@ -166,7 +166,7 @@ class Commands:
         wanted, bound = None, list[str]()
         if (step and self.pinning) or (tool.mpi and self.launcher.allocated):
             time_s = step.time_s if step and len(step.phases) == 1 else None
-            wanted = Wanted(self.programs[tool.name].path, tasks // max(1, len(hosts)), tool.mpi, time_s)
+            wanted = ExpectedProcesses(self.programs[tool.name].path, tasks // max(1, len(hosts)), tool.mpi, time_s)
         if binding:
             bound = list(dict.fromkeys(map(listed, binding.ranks)))
         elif self.pinning and self.pinning.usable != self.pinning.topology.cpus:

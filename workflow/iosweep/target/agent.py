@@ -34,7 +34,7 @@ from iosweep.errors import AGENT_ENDED, TargetError, TargetHangs
 from iosweep.node import process, procfs
 from iosweep.node.load import Surroundings
 from iosweep.node.monitor import Watch
-from iosweep.node.ranks import Wanted
+from iosweep.node.ranks import ExpectedProcesses
 from iosweep.target import directory, identify, protocol, space, trees
 from iosweep.target.directory import Place
 from iosweep.target.protocol import Answer
@@ -100,7 +100,7 @@ class Agent:
         timeout_s: float,
         directory: Path | None = None,
         cpus: Collection[int] | None = None,
-        wanted: Wanted | None = None,
+        wanted: ExpectedProcesses | None = None,
         token: bool = False,
         around: Surroundings | None = None,
     ) -> process.Completed:
@@ -285,7 +285,7 @@ def execute(
     timeout_s: float,
     directory: str | None,
     cpus: list[int] | None,
-    wanted: Wanted | None,
+    wanted: ExpectedProcesses | None,
     token: bool,
     around: Surroundings | None,
 ) -> process.Completed:
