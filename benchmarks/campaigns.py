@@ -22,9 +22,9 @@ from iosweep.node.facts import NodeFacts
 from iosweep.node.load import Load
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
-from iosweep.plan.model import Allocation, Plan, Point
+from iosweep.plan.model import Plan, Point
 from iosweep.run import allocation
-from iosweep.run.work import Reporter, Request
+from iosweep.run.progress import Lines
 from iosweep.store.record import Record
 from iosweep.store.store import Store, unpack
 from measure import CannotRun
@@ -40,10 +40,11 @@ _LIMITS = {"fill": "99%", "share_of_free": "90%", "bytes_written": "1000p"}
 Sweep = Mapping[str, Any]
 
 
-class Silent:
-    """A Reporter that shows nothing."""
+class Silent(Lines):
+    """Lines of progress that are not shown."""
 
-    def begin(self, allocation: Allocation, repetitions: int, cost_s: float) -> None: ...
+    def __init__(self) -> None: ...
+    def begin(self, repetitions: int, cost_s: float) -> None: ...
     def say(self, text: str) -> None: ...
     def finished(self, record: Record, cost_s: float) -> None: ...
     def more(self, repetitions: int, cost_s: float) -> None: ...
@@ -107,13 +108,13 @@ def grid(points: int) -> dict[str, list[Any]]:
     }
 
 
-def measure(made: Plan, results: Path, reporter: Reporter) -> None:
+def measure(made: Plan, results: Path, lines: Lines) -> None:
     """The runner's own way through an allocation, in this process."""
     if shutil.which("fio") is None:
         raise CannotRun("fio is not on PATH")
     name = made.allocations[0].name
     manifest = results / "manifests" / "m.jsonl"
-    allocation.measure(Request(made, name, results, manifest, LAUNCHERS["direct"], reporter))
+    allocation.measure(made, name, results, manifest, LAUNCHERS["direct"], lines)
 
 
 def fill(made: Plan, results: Path, work: Path, repetitions: int = 1, phase_time: str = "1s") -> int:

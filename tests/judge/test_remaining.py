@@ -240,18 +240,6 @@ def test_as_often_as_the_interval_asks(tmp_path: Path) -> None:
         assert (left(plan, stored(*both), {}, HERE) == {}) == narrow, last
 
 
-def test_what_limits_time_left_out_is_left_when_it_is_raised(tmp_path: Path) -> None:
-    def of(limits: dict[str, Any]) -> dict[str, dict[str, list[int]]]:
-        made = make(tmp_path, document(axes=None) | {"limits": limits})
-        [point] = made.points
-        return left(made, {}, {point.id: Missing(Needs(time_s=3600.0), "limits.time")}, LocalMachine())
-
-    trim = {"over_time": "trim"}
-    assert of({"time": "1h", **trim}) == of({"time": "30min", **trim}) == {}
-    for limits in ({"time": "2h", **trim}, {"time": "1h"}, trim, {}):
-        assert list(of(limits)) == ["1-node"]
-
-
 # Fresh repetitions of the best points
 
 

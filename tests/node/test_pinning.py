@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.errors import Conflict
+from iosweep.errors import Refused
 from iosweep.node.cpus import CONFIGURATION, NO_CPUS, CpuSet, ReservedSource, listed, parse, resolve
 from iosweep.node.facts import NodeFacts
 from iosweep.node.pinning import CpuSettings, Pinning, bound, decide, mode
@@ -81,8 +81,8 @@ def test_how_ranks_are_bound_tells_results_apart() -> None:
 # What is decided
 
 
-def conflict(*nodes: NodeFacts, **settings: Any) -> Conflict:
-    with pytest.raises(Conflict) as refused:
+def conflict(*nodes: NodeFacts, **settings: Any) -> Refused:
+    with pytest.raises(Refused) as refused:
         decided(*nodes, **settings)
     return refused.value
 

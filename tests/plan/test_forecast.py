@@ -142,7 +142,6 @@ LIMITS: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
     ({"bytes_written": "42t"}, LARGE | {"repetitions": {"min": 1, "max": 3}}, "limits.bytes_written"),  # the most
     ({"bytes_written": "43t"}, LARGE, None),
     ({"bytes_written": "43t", "time": "2h"}, LARGE, "limits.time"),
-    ({"bytes_written": "43t", "time": "2h", "over_time": "trim"}, LARGE, None),
     # 20 TiB, and the bandwidth of the nodes would change nothing
     ({}, {"axes": None, "phases": ["seq_write"], "options": {"file_size": "5t"}, **ONE_PASS}, "limits.bytes_written"),
 ]

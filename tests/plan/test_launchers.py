@@ -20,8 +20,8 @@ from iosweep.node.pinning import Binding
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher, subset
 from iosweep.plan.model import seed_of
 from iosweep.programs.programs import Mpiexec, mpiexec
-from iosweep.run.repetition import places, tool_commands
-from iosweep.tools import tools
+from iosweep.run.repetition import tool_commands
+from iosweep.tools import Step, tools
 
 DIRECT, MPIEXEC, SRUN = LAUNCHERS["direct"], LAUNCHERS["mpiexec"], SLURM_LAUNCHERS["srun"]
 FIO = ["fio", "--name=rand_read", "--directory=/t/a b"]
@@ -156,13 +156,17 @@ def test_fio_on_several_nodes_has_a_seed_and_a_directory_for_each(tmp_path: Path
     assert [w for w in commands[0] if "randseed" not in w] == [w for w in single if "randseed" not in w]
     directories = [next(w for w in command if w.startswith("--directory=")) for command in commands]
     assert directories == [f"--directory=/t/iosweep-quick/sets/fio-read-1g-1{k}" for k in ("", ".node1", ".node2")]
-    seeds = [seed for _, seed in places(made, three, read, 1, "/t")]
+
+    def words(step: Step, repetition: int, option: str) -> list[str]:
+        commands = tool_commands(made, three, step, repetition, "/t")
+        return [word.removeprefix(option) for command in commands for word in command if word.startswith(option)]
+
+    seeds = words(read, 1, "--randseed=")
     assert len(set(seeds)) == 3
-    assert seeds[0] == seed_of(made.seed, three.id, 1, "rand_read")
-    assert not set(seeds) & {seed for _, seed in places(made, three, read, 2, "/t")}
-    assert [f"--randseed={seed}" in command for command, seed in zip(commands, seeds, strict=True)] == [True] * 3
-    fresh = [directory for directory, _ in places(made, three, write, 2, "/t")]
-    assert fresh == [f"/t/fresh/{three.id}-r2/seq_write/node{k}" for k in range(3)]
+    assert seeds[0] == str(seed_of(made.seed, three.id, 1, "rand_read"))
+    assert not set(seeds) & set(words(read, 2, "--randseed="))
+    fresh = [f"/t/fresh/{three.id}-r2/seq_write/node{k}" for k in range(3)]
+    assert words(write, 2, "--directory=") == fresh
 
 
 # Which mpiexec

@@ -56,7 +56,8 @@ def test_output_and_files_of_each_node_come_whole(local_job: str) -> None:
         wrote = made.run(dict.fromkeys(HOSTS, writes), PATIENCE_S, None, {"log": "a.*.log", "no": "x"})
         flood = made.run({"n1": ["echo", "x"], "n2": ["yes"]}, PATIENCE_S)
     for host in HOSTS:
-        assert wrote[host].files == {"log": f"==> a.2.log <==\n{host}\n==> a.10.log <==\n{host}\n".encode()}
+        assert wrote[host].streams.keys() == {"stdout", "stderr", "log"}
+        assert wrote[host].streams["log"] == f"==> a.2.log <==\n{host}\n==> a.10.log <==\n{host}\n".encode()
         assert not Path(wrote[host].done.stdout.decode().strip()).exists()
     assert [flood[host].done.flooded for host in HOSTS] == [False, True]
     assert len(flood["n2"].done.stdout) == process.MOST_BYTES

@@ -49,7 +49,7 @@ class Run:
         self.budget.allow_repetition(point.id, cost)
         self.measured.append(point.id)
         for step in point.steps:
-            self.budget.spent.written_bytes += int(self.rates[point.id] * point.nodes * (step.time_s or 0))
+            self.budget.written_bytes += int(self.rates[point.id] * point.nodes * (step.time_s or 0))
         self.budget.finished(point.id, cost, began_s)
 
     def _forever(self) -> None:

@@ -16,7 +16,7 @@ from iosweep.node.process import Completed
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS
 from iosweep.programs.programs import Program
 from iosweep.run import agents
-from iosweep.run.agents import Clock, Ran, RemoteAgents
+from iosweep.run.agents import Clock, NodeRun, RemoteAgents
 from iosweep.run.launch import Commands, remove_scratch, together
 from iosweep.target.agent import Agent
 from iosweep.tools import Tool
@@ -139,14 +139,14 @@ class Agents:
         cpus: frozenset[int] | None,
         outputs: dict[str, str],
         watched: dict[str, Any],
-    ) -> dict[str, Ran]:
+    ) -> dict[str, NodeRun]:
         self.asked = commands, timeout_s, cpus, outputs
         self.watched = list(watched)
         machine = (MachineCounters(1, 2, 3), MachineCounters(1, 4, 5))
         load = NodeLoad(busy=0.5, ours=0.25, steal=0.0, client=0.0, window_s=1.5, machine=machine)
         nodes = Watched(load=load, moved=Moved()), Watched(moved=Moved())
         return {
-            host: Ran(completed(argv=tuple(argv), watched={host: node}), 105.0, 107.0, {"log": b"x"})
+            host: NodeRun(completed(argv=tuple(argv), watched={host: node}), 105.0, 107.0, {"log": b"x"})
             for (host, argv), node in zip(commands.items(), nodes, strict=True)
         }
 

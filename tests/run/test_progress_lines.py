@@ -5,8 +5,7 @@ from pathlib import Path
 
 from syrupy.assertion import SnapshotAssertion
 
-from campaign import make
-from iosweep.run.work import Lines
+from iosweep.run.progress import Lines
 from iosweep.store.record import Record
 from records import record
 
@@ -15,7 +14,7 @@ def lines(tmp_path: Path, *finished: Record) -> list[str]:
     """What is printed, which is what is in the log but for the time."""
     screen, log = io.StringIO(), io.StringIO()
     display = Lines(screen, log)
-    display.begin(make(tmp_path).allocations[0], len(finished) + 1, 1.0)
+    display.begin(len(finished) + 1, 1.0)
     for each in finished:
         display.finished(each, 1.0)
     logged = [

@@ -16,8 +16,8 @@ from iosweep.node.process import Completed
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
 from iosweep.run import allocation, repetition
-from iosweep.run.budget import Budget, Spent
-from iosweep.run.work import Request, Setup, Work
+from iosweep.run.budget import Budget
+from iosweep.run.preflight import Setup
 from iosweep.store.record import Exclusive, Files, TotalSpent
 
 
@@ -38,7 +38,7 @@ def test_the_command_in_the_record_is_the_one_that_was_executed(tmp_path: Path) 
     ]
     for run, argv, argvs in runs:
         context = context_of(tmp_path, run)
-        point = context.plan.points[0]
+        point = context.setup.plan.points[0]
         record, _ = repetition._step(context, point, point.steps[0], 1, ["n1"])
         assert (record.argv, record.argvs) == (argv, argvs)
 
@@ -46,13 +46,13 @@ def test_the_command_in_the_record_is_the_one_that_was_executed(tmp_path: Path) 
 def context_of(tmp_path: Path, run: Callable[..., Any], **sweep: Any) -> Any:
     """What a step needs; `run` stands for Commands.run."""
     return SimpleNamespace(
-        plan=make_plan(read(tmp_path, document(**sweep))),
+        setup=SimpleNamespace(plan=make_plan(read(tmp_path, document(**sweep)))),
         directory=SimpleNamespace(path=str(tmp_path), may_write=lambda *_: None, see_unchanged=lambda _: None),
         sets=SimpleNamespace(ready=lambda *_: Files(), look_again=lambda *_: Files()),
         commands=SimpleNamespace(binding=lambda *_: None, argv=lambda *_: ["planned"], run=run, remote=None),
         pinning=SimpleNamespace(record=lambda *_: None),
         exclusive=Exclusive(True, ""),
-        spent=Spent(),
+        budget=SimpleNamespace(written_bytes=0, in_flight_bytes=0),
     )
 
 
@@ -62,22 +62,22 @@ def hangs(*_: Any) -> Any:
 
 def test_a_step_that_does_not_end_counts_what_it_may_have_written(tmp_path: Path) -> None:
     context = context_of(tmp_path, hangs, phases=["rand_write"])
-    point = context.plan.points[0]
+    point = context.setup.plan.points[0]
     with pytest.raises(TargetHangs):
         repetition._step(context, point, point.steps[0], 1, ["n1"])
-    assert context.spent.in_flight_bytes > 1 << 20
+    assert context.budget.in_flight_bytes > 1 << 20
 
 
 def test_nothing_is_stored_where_processes_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     context = context_of(tmp_path, fails)
-    point = context.plan.points[0]
+    point = context.setup.plan.points[0]
     run, _ = repetition._step(context, point, point.steps[0], 1, ["n1"])
     run = structs.replace(run, timed_out=True, wall_s=15.0, left_behind=("fio (pid 7) on n2",))
     record = records.record(point.id, headline=None)
     tried = repetition._Try(structs.replace(record, phases=(run,)), {})
     monkeypatch.setattr(repetition, "_try", lambda *_: tried)
-    context.agent = SimpleNamespace(hurry=lambda: None, call=hangs)
-    context.store = SimpleNamespace()  # whatever is asked of it fails
+    context.setup.agent = SimpleNamespace(hurry=lambda: None, call=hangs)
+    context.setup.store = SimpleNamespace()  # whatever is asked of it fails
     with pytest.raises(LeftBehind) as caught:
         repetition.measure(context, point, 1, False, fails)
     assert "fio (pid 7) on n2" in str(caught.value)
@@ -95,18 +95,19 @@ def test_bytes_of_a_repetition_that_did_not_end_are_kept(
         document=lambda _: TotalSpent(0.0, 3),
     )
     agent: Any = SimpleNamespace(hurry=lambda: None)
-    reporter: Any = SimpleNamespace(say=print)
-    request = Request(plan, plan.allocations[0].name, tmp_path, tmp_path, LAUNCHERS["direct"], reporter)
-    work = Work(Setup(request, store, agent, None, None), remaining.LocalMachine(), {})
+    lines: Any = SimpleNamespace(say=print)
+    setup = Setup(plan, plan.allocations[0], store, LAUNCHERS["direct"], lines, agent)
+    loop = allocation.Loop(setup, remaining.LocalMachine(), {})
     budget = Budget(plan, store, None, lambda _: None)
-    budget.spent.prepared_bytes, budget.spent.written_bytes = 100, 20
-    context: Any = SimpleNamespace(directory=SimpleNamespace(remove=lambda *_: None, present_bytes=0))
+    budget.prepared_bytes, budget.written_bytes = 100, 20
+    directory = SimpleNamespace(remove=lambda *_: None, present_bytes=0)
+    context: Any = SimpleNamespace(directory=directory, budget=budget)
 
     def measure(*_: Any) -> None:
-        budget.spent.in_flight_bytes = 4096
+        budget.in_flight_bytes = 4096
         raise error
 
     monkeypatch.setattr(allocation, "measure_repetition", measure)
     with pytest.raises(type(error)):
-        allocation.Loop(work, context, budget)._repetition(plan.points[0].id, 1)
+        loop._repetition(context, plan.points[0].id, 1)
     assert kept["spent"].bytes_written == 3 + 100 + 20 + 4096

@@ -14,9 +14,9 @@ from iosweep import dag
 from iosweep.errors import AllocationError, ConfigError, ExitCode, Refused, TargetError, TargetHangs
 from iosweep.jobs.profile import Profile
 from iosweep.node.procfs import user_name
-from iosweep.run import target_check
+from iosweep.run import preflight
 from iosweep.run.campaign_directory import CampaignDirectory
-from iosweep.run.target_check import Answer, unfit
+from iosweep.run.preflight import Answer, unfit
 from iosweep.target import directory as directories
 from iosweep.target import identify
 from iosweep.target.agent import Agent
@@ -103,13 +103,13 @@ def test_the_nodes_that_start_a_tool_are_asked_right_before() -> None:
 @pytest.fixture(autouse=True)
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The agent that looks is this process."""
-    monkeypatch.setattr(target_check, "Agent", InProcess)
+    monkeypatch.setattr(preflight, "Agent", InProcess)
 
 
 def wrong(place: Path, directory: Path | str, more: str = "") -> str | None:
     """What is wrong with a target, as `line: key: message`."""
     text = TEXT.replace("{directory: /scratch/me}", f"{{directory: '{directory}', deadline: 30s{more}}}")
-    found = target_check.problem(read(place, text))
+    found = preflight.problem(read(place, text))
     return str(found).replace(f"{place}/x.yaml:", "") if found else None
 
 

@@ -264,7 +264,7 @@ class Agents:
         cpus: Any = None,
         outputs: Any = None,
         watched: Any = None,
-    ) -> dict[str, node_agent.Ran]:
+    ) -> dict[str, node_agent.NodeRun]:
         found, clock, rules = {}, self.machine.clock, self.machine.rules
         began = ended = clock.now_s
         for host, argv in commands.items():
@@ -274,7 +274,8 @@ class Agents:
                 done = self.machine.run(argv, timeout_s, Path(place), around, wanted)  # type: ignore[arg-type]
                 with safe_paths.folder(Path(place)) as folder:
                     files = node_agent.collected(folder, outputs)
-            found[host] = node_agent.Ran(done, began, clock.now_s, files)
+            streams = {"stdout": done.stdout, "stderr": done.stderr, **files}
+            found[host] = node_agent.NodeRun(done, began, clock.now_s, streams)
             ended = max(ended, clock.now_s)
         clock.now_s, self.machine.rules = ended, rules
         return found

@@ -33,7 +33,7 @@ from iosweep.files import safe_paths
 from iosweep.jobs import profile, submission
 from iosweep.jobs.profile import Profile
 from iosweep.jobs.submission import Work
-from iosweep.judge import remaining, verdict
+from iosweep.judge import remaining
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.headline_groups import criteria_lines
@@ -42,7 +42,7 @@ from iosweep.plan.model import Plan
 from iosweep.programs import spack
 from iosweep.programs.programs import candidates, sha256
 from iosweep.programs.spack import Built, Environment
-from iosweep.store.store import RUN_LOCK, Store, manifest_path, name_taken, write_manifest
+from iosweep.store.store import SNAKEMAKE_LOCK, Store, manifest_path, name_taken, write_manifest
 from iosweep.tables import reader
 from iosweep.target.lock import Lock, Owner, take
 from iosweep.text import human_count, printable
@@ -53,13 +53,11 @@ RULE_FOLDERS = ("logs", "manifests", "plans")
 _STORED_FOLDERS = ("builds", "figures", "nodes", "points", "refusals", "sets")
 #: Hash of a tool that is not built yet, which no result has.
 _NOT_BUILT = "not built yet"
-#: How report.html ends.
-_PAGE_END = b"</html>\n"
 #: The site without a profile.
 _NO_PROFILE = Profile(slurm=False)
 #: Beginning of our commands. Text is UTF-8 in any locale, and no module comes from the working directory.
 COMMAND = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep"]
-#: The locks of this process: results -> lock.
+#: The locks that this process keeps until it ends: results -> lock.
 _LOCKS: dict[Path, Lock] = {}
 T = TypeVar("T")
 
@@ -111,25 +109,21 @@ class Dag:
         """Allocations that have a job: something is left of them, or they have no manifest."""
         return [name for name, work in self.work.items() if work.points or not self.manifest(name).exists()]
 
-    @property
-    def tables_code(self) -> str:
-        return verdict.code_digest(verdict.NOT_TABLES)
-
-    @property
-    def report_code(self) -> str:
-        return verdict.code_digest(verdict.NOT_REPORT)
-
-    @property
-    def overrides(self) -> list[str]:
-        """`given` as options of our commands."""
-        return [f"--{name}={value}" for name, value in self.given.items()]
-
     def start(self) -> None:
-        """Before the first job: check the target if this machine measures, lock the campaign until this process ends,
-        and write the plan. Raises Busy, ConfigError."""
+        """Before the first job: check the target if this machine measures, lock the campaign against a second Snakemake
+        until this process ends, and write the plan. Raises Busy, ConfigError."""
         if not self.site.slurm and (problem := self.target_problem()):
             raise ConfigError([problem])
-        lock(self.results)
+        file, mine = self.results / SNAKEMAKE_LOCK, Owner(self.results.name, str(self.results.absolute()))
+        try:
+            if self.results not in _LOCKS:
+                with safe_paths.folder(self.results, make=True):
+                    _LOCKS[self.results] = take(file, mine, f"campaign {self.results.name}")
+                Store(self.results).mark()
+        except Refused as error:
+            raise ConfigError([Problem(str(self.results), 0, "", str(error))]) from None
+        except OSError as error:
+            raise ConfigError([Problem(str(file), 0, "", f"cannot be locked: {error.strerror or error}")]) from None
         try:
             safe_paths.write(self.results, self.plan_file.relative_to(self.results), self.plan.document())
         except OSError as error:
@@ -138,15 +132,15 @@ class Dag:
 
     def target_problem(self) -> Problem | None:
         """Why the target cannot take the work that is left, or None. Under Slurm, it may not be visible here."""
-        from iosweep.run import target_check
+        from iosweep.run import preflight
 
         if not self.left:
             return None
-        if not self.site.slurm and (problem := target_check.problem(self.config)):
+        if not self.site.slurm and (problem := preflight.problem(self.config)):
             return problem
         left = {name: work.points for name, work in self.left.items()}
         try:
-            target_check.check_space(self.plan, forecast.forecast_of(self.plan, left))
+            preflight.check_space(self.plan, forecast.forecast_of(self.plan, left))
         except Unusable as error:
             return self.config.documents[0].problem(("target", "directory"), str(error))
         except (Refused, TargetError, TargetHangs):  # it cannot be seen from here
@@ -155,9 +149,9 @@ class Dag:
 
     def notes(self) -> list[str]:
         """Lines of a dry run: criteria, the target, and results that the plan leaves out."""
-        from iosweep.run import target_check
+        from iosweep.run import preflight
 
-        fstype = target_check.fstype(self.plan.target.directory) if self.plan.accept and not self.site.slurm else ""
+        fstype = preflight.fstype(self.plan.target.directory) if self.plan.accept and not self.site.slurm else ""
         lines, problem = criteria_lines(self.plan, fstype), self.target_problem()
         if problem:
             lines.append(str(problem))
@@ -308,7 +302,7 @@ def load(
         raise ConfigError(problems)
     store.read_documents()
     store.damaged.pop(str(folder / reader.ABOUT), None)  # it is among the outputs
-    outputs = [*reader.find_damage(folder), *_damage_of_page(folder / reader.REPORT)]
+    outputs = reader.find_damage(folder)
     other_plan = store.differs(f"plans/{plan.digest}.json", plan.document())
     planned = {point.id for point in plan.points}
     return Dag(
@@ -333,18 +327,6 @@ def _modified(file: Path) -> int | None:
     return file.stat().st_mtime_ns if file.exists() else None
 
 
-def _damage_of_page(file: Path) -> list[str]:
-    """Damage of report.html by a full disk or a power cut, as sentences."""
-    try:
-        with file.open("rb") as page:
-            page.seek(max(0, file.stat().st_size - len(_PAGE_END)))
-            return [] if page.read() == _PAGE_END else [f"{file} is cut short"]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        return [f"{file} cannot be read: {error.strerror}"]
-
-
 def _obstacles(folder: Path) -> list[Problem]:
     """Links and files in place of folders that a run writes into."""
     try:
@@ -364,31 +346,15 @@ def _machine(
 ) -> remaining.LocalMachine:
     """The known tools and launchers of the machine that measures. `on_nodes`: it is another machine."""
     names = {point.tool for point in plan.points}
+    hashes: dict[str, str | None] = {}  # what was missing on nodes stays missing until `iosweep rerun`
+    mpiexec = [_NOT_BUILT]
     if built:
-        hashes, mpiexec = built.hashes(), candidates(built.search)
-        return remaining.LocalMachine(
-            {name: hashes.get(name) for name in names}, launcher, None if on_nodes else mpiexec
-        )
-    if tools:
-        return remaining.LocalMachine(dict.fromkeys(names, _NOT_BUILT), launcher, None if on_nodes else [_NOT_BUILT])
-    if on_nodes:  # what was missing there stays missing until `iosweep rerun`
-        return remaining.LocalMachine({}, launcher, None)
-    return remaining.LocalMachine({name: sha256(name) for name in names}, launcher, candidates())
-
-
-def lock(results: Path) -> None:
-    """Lock a campaign against a second Snakemake, until this process ends. Raises Busy, ConfigError."""
-    if results in _LOCKS:
-        return
-    file = results / RUN_LOCK
-    try:
-        with safe_paths.folder(results, make=True):
-            _LOCKS[results] = take(file, Owner(results.name, str(results.absolute())), f"campaign {results.name}")
-        Store(results).mark()
-    except Refused as error:
-        raise ConfigError([Problem(str(results), 0, "", str(error))]) from None
-    except OSError as error:
-        raise ConfigError([Problem(str(file), 0, "", f"cannot be locked: {error.strerror or error}")]) from None
+        hashes, mpiexec = {name: built.hashes().get(name) for name in names}, candidates(built.search)
+    elif tools:
+        hashes = dict.fromkeys(names, _NOT_BUILT)
+    elif not on_nodes:
+        hashes, mpiexec = {name: sha256(name) for name in names}, candidates()
+    return remaining.LocalMachine(hashes, launcher, None if on_nodes else mpiexec)
 
 
 def or_exit(function: Callable[..., T], *arguments: object) -> T:

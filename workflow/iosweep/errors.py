@@ -92,17 +92,10 @@ class BuildError(Exception):
 
 
 class Refused(Exception):
-    """Something on the target is not ours, or is not as required. `lasting`: another job would meet it, too."""
+    """Something on the target is not ours, or it or the CPUs of nodes are not as required. `lasting`: another job
+    would meet it, too."""
 
     def __init__(self, message: str, lasting: bool = True):
-        self.lasting = lasting
-        super().__init__(message)
-
-
-class Conflict(Exception):
-    """Ranks cannot be bound to CPUs that are not reserved. `lasting`: it is so on every node."""
-
-    def __init__(self, message: str, lasting: bool):
         self.lasting = lasting
         super().__init__(message)
 

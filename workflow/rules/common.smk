@@ -1,6 +1,7 @@
 # The campaign: its plan, and what the store says is left of it.
 from iosweep import dag
 from iosweep.jobs import attempts
+from iosweep.judge import verdict
 
 # Not by `configfile:`, which keeps no line numbers for errors and merges files and options into one.
 CAMPAIGN = dag.or_exit(dag.read, workflow)

@@ -12,7 +12,9 @@ if CAMPAIGN.tools:
         localrule: True
         params:
             config=lambda wildcards, output: str(CAMPAIGN.file),
-            given=lambda wildcards, output: CAMPAIGN.overrides,
+            given=lambda wildcards, output: [
+                f"--{name}={value}" for name, value in CAMPAIGN.given.items()
+            ],
             root=lambda wildcards, output: CAMPAIGN.tools.root,
         message:
             "tools: with Spack, in {params.root}"

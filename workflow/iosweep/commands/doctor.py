@@ -43,10 +43,11 @@ from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, launchers
 from iosweep.plan.model import Plan
 from iosweep.programs import spack
 from iosweep.programs.spack import Built
-from iosweep.run import allocation, nodes, target_check
+from iosweep.run import allocation, preflight
 from iosweep.run.agents import RemoteAgents
 from iosweep.run.launch import Commands
-from iosweep.run.work import Lines, Request, Setup
+from iosweep.run.preflight import Setup
+from iosweep.run.progress import Lines
 from iosweep.slurm import query
 from iosweep.store.store import Store, name_taken
 from iosweep.target import identify, lock
@@ -287,41 +288,37 @@ def _campaign(
             results = Path(place)
             (results / "plans").mkdir()
             (results / "plans" / f"{made.digest}.json").write_bytes(made.document())
-            reporter = Lines(notes, io.StringIO())
-            request = Request(made, largest.name, results, results / "manifest", launcher, reporter, job=job)
+            reported = Lines(notes, io.StringIO())
             check = "nodes"
             with RemoteAgents(job.id, job.hosts, made.target.deadline) if job else nullcontext() as remote:
-                setup = Setup(request, Store(results), agent, remote, built)
-                binaries = nodes.Binaries({}, None)
+                everything = made.allocations[0]
+                setup = Setup(made, everything, Store(results), launcher, reported, agent, remote, built, job)
+                commands = Commands(agent, launcher, results / preflight.SCRATCH, None, {})
                 if spack_built:
                     check = "tools"
-                    binaries = nodes.find_programs(setup)
-                    conclude(", ".join(f"{tool.path} ({tool.version})" for tool in binaries.programs.values()))
-                lock_problem = target_check.lock_problem(agent, made.target.directory, made.target.lock)
+                    commands = preflight.find_programs(setup)
+                    conclude(", ".join(f"{tool.path} ({tool.version})" for tool in commands.programs.values()))
+                lock_problem = preflight.lock_problem(agent, made.target.directory, made.target.lock)
                 if remote:
                     lines.append(_exclusion(license, made.target.lock, lock_problem, remote))
                 elif lock_problem:
                     lines.append(wrong("exclusion", f"target.lock: {lock_problem}", _CHANGES["exclusion"]))
                 check = "target"
                 lockless = structs.replace(made, target=structs.replace(made.target, lock=None))
-                target = target_check.find(replace(setup, request=replace(request, plan=lockless)), {})
+                target = preflight.find_target(replace(setup, plan=lockless), {})
                 conclude(f"{made.target.directory} ({identify.identity(target)})")
                 lines.append(_space(made))
                 if remote:
                     check = "nodes"
-                    seen = nodes.inspect(setup, target, binaries)
+                    seen = preflight.inspect(setup, target, commands)
                     conclude(f"{hosts(remote.hosts)} have the same target, tools and working directory")
                     check = "CPUs"
-                    pinned = nodes.pin(setup, seen)
+                    pinned = preflight.pin(setup, seen)
                     usable = alike({host: f"{len(cpus)} usable" for host, cpus in pinned.usable_of.items()})
                     conclude("; ".join(usable))
-                    if ranks := [name for name in binaries.programs if tools()[name].mpi]:
-                        check, scratch = "MPI", results / allocation.SCRATCH
-                        commands = Commands(
-                            *(agent, launcher, scratch, binaries.mpiexec),
-                            *(binaries.programs, request.job.id if request.job else None, remote, pinned),
-                        )
-                        nodes.check_launcher(setup, commands, ranks)
+                    if ranks := [name for name in commands.programs if tools()[name].mpi]:
+                        check = "MPI"
+                        preflight.check_launcher(setup, replace(commands, pinning=pinned), ranks)
                         conclude(f"launcher {launcher.name} starts ranks of {', '.join(ranks)} on all nodes")
     except AllocationError as error:
         lines += [wrong(check, str(error), _CHANGES.get(check, "")), unchecked("the rest", f"see {check}")]
@@ -331,7 +328,7 @@ def _campaign(
 def _space(made: Plan) -> Line:
     """Whether the whole campaign fits the target, if the target can be seen from here."""
     try:
-        free_bytes = target_check.check_space(made, forecast.forecast_of(made))
+        free_bytes = preflight.check_space(made, forecast.forecast_of(made))
     except Unusable as error:
         return wrong("space", f"the campaign {error.obstacle.what}", error.obstacle.remedy)
     except (Refused, TargetError, TargetHangs) as error:

@@ -16,7 +16,7 @@ from iosweep.node.process import Stopped
 from iosweep.plan.launchers import launchers
 from iosweep.plan.model import read_plan
 from iosweep.run import allocation
-from iosweep.run.work import DetachedStream, Lines, Request
+from iosweep.run.progress import DetachedStream, Lines
 from iosweep.store.record import Refusal
 from iosweep.store.store import Store
 from iosweep.text import printable
@@ -49,18 +49,16 @@ def run(arguments: Namespace) -> int:
     try:
         with open_log(arguments.own_log, results) as log:
             allocation.measure(
-                Request(
-                    made,
-                    arguments.allocation,
-                    results,
-                    arguments.manifest,
-                    launchers(arguments.scheduler)[arguments.launcher],
-                    Lines(sys.stderr, log),
-                    arguments.only,
-                    works_for,
-                    allocation.slurm_job() if arguments.scheduler == "slurm" else None,
-                    arguments.tools,
-                )
+                made,
+                arguments.allocation,
+                results,
+                arguments.manifest,
+                launchers(arguments.scheduler)[arguments.launcher],
+                Lines(sys.stderr, log),
+                arguments.only,
+                works_for,
+                allocation.slurm_job() if arguments.scheduler == "slurm" else None,
+                arguments.tools,
             )
         return 0
     except AllocationError as error:

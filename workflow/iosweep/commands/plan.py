@@ -25,7 +25,7 @@ from iosweep.plan.expand import make_plan
 from iosweep.plan.headline_groups import criteria_lines
 from iosweep.plan.launchers import Launcher, launchers
 from iosweep.plan.model import Plan, Point
-from iosweep.run import target_check
+from iosweep.run import preflight
 from iosweep.run.repetition import tool_commands
 from iosweep.store.store import Store, name_taken
 from iosweep.target.directory import directory_of
@@ -83,12 +83,12 @@ def run(arguments: Namespace) -> int:
     elif arguments.commands:
         _print_commands(made, where)
     else:
-        absent = None if site.slurm else target_check.problem(config)
+        absent = None if site.slurm else preflight.problem(config)
         if absent and not profiled:
             elsewhere = f"for a cluster: `iosweep plan --profile profiles/slurm {shlex.quote(str(arguments.config))}`"
             absent = replace(absent, message=f"{absent.message} ({elsewhere})")
         problems += [absent] if absent else []
-        _print_table(made, where, target_check.fstype(made.target.directory) if made.accept and not absent else "")
+        _print_table(made, where, preflight.fstype(made.target.directory) if made.accept and not absent else "")
     store = Store(campaigns.RESULTS / made.campaign)
     if taken := name_taken(store, made, store.repetitions()):
         problems.append(config.documents[0].problem(("campaign",), taken))
@@ -153,11 +153,6 @@ def _print_table(made: Plan, where: Where, fstype: str) -> None:
         f" ({'target.node_bandwidth' if given else 'assumed; target.node_bandwidth sets it'}) and"
         f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
     )
-    limit = made.limits.time
-    if limit is not None and cost.time_s > limit and made.limits.over_time == "trim":
-        needed = f"about {human_duration(cost.time_s)} are needed"
-        rest = "repetitions that do not fit will be missing (limits.over_time: trim)"
-        prose(f"limits.time {human_duration(limit)}: {needed}; {rest}")
     for lack in dict.fromkeys(lack for point in made.points if (lack := where.lacks(point))):
         prose(lack)
 

@@ -230,14 +230,8 @@ class Limits(Strict):
     )
     time: Duration | None = Field(
         None,
-        description="Time that the campaign may take, all allocations and runs together. When it is spent, the"
-        " campaign stops before the next repetition.",
-    )
-    over_time: Literal["refuse", "trim"] = Field(
-        "refuse",
-        description="Where `time` is not enough: `refuse`, a longer forecast is refused, and a campaign whose time is"
-        " spent fails; `trim`, as many repetitions are measured as fit, in each allocation the first of every point"
-        " before the second of any, and the rest is missing with this reason. Default: refuse.",
+        description="Time that the campaign may take, all allocations and runs together. A longer forecast is"
+        " refused. When it is spent, the campaign stops before the next repetition.",
     )
     grace: Deadline = Field(
         60.0,

@@ -102,12 +102,10 @@ def chosen(only: str, point: Point) -> bool:
 
 
 def lacking(missing: Missing | None, machine: LocalMachine, plan: Plan) -> bool:
-    """Whether a missing point still lacks its tool, launcher, CPUs or time."""
+    """Whether a missing point still lacks its tool, launcher or CPUs."""
     if missing is None:
         return False
     needs = missing.needs
-    if needs.time_s is not None:
-        return out_of_time(missing, plan)
     if needs.cpus is not None:  # the nodes cannot be seen from here: other settings may cure it
         return needs.cpus == plan.cpus
     if needs.tool is not None:
@@ -116,12 +114,6 @@ def lacking(missing: Missing | None, machine: LocalMachine, plan: Plan) -> bool:
         # where it cannot be seen from here, the launcher itself says what it lacks
         return machine.mpiexec is None or needs.mpiexec == tuple(machine.mpiexec)
     return needs.launcher is not None and machine.launcher is not None and machine.launcher.name == needs.launcher
-
-
-def out_of_time(missing: Missing, plan: Plan) -> bool:
-    """Whether limits.time, which a point was left out for (limits.over_time: trim), has not been raised since."""
-    limits, spent_s = plan.limits, missing.needs.time_s
-    return spent_s is not None and limits.over_time == "trim" and limits.time is not None and limits.time <= spent_s
 
 
 def current(result: RecordHead, plan: Plan, point: Point, machine: LocalMachine) -> bool:

@@ -4,7 +4,7 @@
 |---|---|
 | cpus.py | sets of CPUs and their notation; the topology; which CPUs WEKA or the configuration reserves |
 | facts.py | what a record keeps of a node, and how it is read |
-| pinning.py | `pinning` and `cpus` of a campaign -> the CPU of each rank or worker, or Conflict |
+| pinning.py | `pinning` and `cpus` of a campaign -> the CPU of each rank or worker, or Refused |
 | environment.py | the variables that tools get |
 | process.py | starting and ending programs; stopping cleanly |
 | monitor.py | watches a node while a command runs: with ranks.py, load.py, counters.py, and once a second by itself |

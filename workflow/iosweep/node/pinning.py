@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 
 from msgspec import structs
 
-from iosweep.errors import Conflict
+from iosweep.errors import Refused
 from iosweep.files.documents import Count, Part
 from iosweep.hostlist import alike
 from iosweep.hostlist import hosts as named_hosts
@@ -177,7 +177,7 @@ def _together(nodes: Sequence[NodesCpus]) -> tuple[NodesCpus, ...]:
 def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -> Pinning:
     """`nodes`: host -> its facts; the first is the runner's. `slurm`: they are the nodes of a job.
 
-    Raises Conflict where ranks are to be bound and cannot be.
+    Raises Refused where ranks are to be bound and cannot be.
     """
     chosen = mode(settings, slurm)
     first = next(iter(nodes.values()))
@@ -198,10 +198,10 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
         fatal = {host: problem for host, problem in overlaps.items() if problem.fatal}
         if told := alike(fatal):
             more = f"; and {len(told) - 3} other reasons" if told[3:] else ""
-            raise Conflict("; ".join(told[:3]) + more, lasting=len(fatal) == len(nodes))
+            raise Refused("; ".join(told[:3]) + more, lasting=len(fatal) == len(nodes))
         if not shared:
             have = ", ".join(f"{host} has {listed(cpus) or 'none'}" for host, cpus in list(usable_of.items())[:4])
-            raise Conflict(f"the nodes have no usable CPU in common ({have}); ranks are placed alike on all", False)
+            raise Refused(f"the nodes have no usable CPU in common ({have}); ranks are placed alike on all", False)
         notes += [
             f"note: {host} could use {named(cpus - shared)} too, which not all nodes have; ranks are placed alike"
             for host, cpus in usable_of.items()

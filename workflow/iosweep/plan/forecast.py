@@ -262,11 +262,10 @@ def over_limits(plan: Plan, document: Document) -> list[Problem]:
     if allowed is not None and cost.bytes_written > allowed:
         wrong = f"{human_size(allowed)} is not enough: {needed}; raise it, or measure less"
         problems.append(document.problem(("limits", "bytes_written"), wrong))
-    too_long = limits.time is not None and cost.time_s > limits.time
-    if limits.time is not None and too_long and limits.over_time == "refuse":
+    if limits.time is not None and cost.time_s > limits.time:
         wrong = (
             f"{human_duration(limits.time)} is not enough: about {human_duration(cost.time_s)} are needed;"
-            " raise it, measure less, or set limits.over_time to trim"
+            " raise it, or measure less"
         )
         problems.append(document.problem(("limits", "time"), wrong))
     return problems

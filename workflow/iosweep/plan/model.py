@@ -81,7 +81,6 @@ class LimitSettings(Part, frozen=True, kw_only=True):
     bytes_written: Count | None
     fill: Share = 0.80
     grace: Seconds
-    over_time: Literal["refuse", "trim"] = "refuse"
     retried: Share
     share_of_free: Share = 0.10
     shortest_phase: Seconds = SHORTEST_STEADY_S

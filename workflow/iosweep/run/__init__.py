@@ -2,10 +2,9 @@
 
 | module | what it does |
 |---|---|
-| work.py | Request (what to measure), Setup (what is open), Work (repetitions that are left), lines of progress |
 | allocation.py | measures an allocation: store, agents, lock; the order of repetitions; tidies up; what ends it |
-| nodes.py | the programs that measure; facts of the nodes, whether they fit together, their CPUs |
-| target_check.py | the target: before planning and before preparing |
+| progress.py | lines of progress |
+| preflight.py | the target, before planning and in the job; the programs that measure; the nodes and their CPUs |
 | campaign_directory.py | the campaign's directory on the target: claim, space, the nodes that see it, removal |
 | budget.py | limits.time, limits.bytes_written and the end of the job |
 | repetition.py | one repetition: steps, verdict, record |

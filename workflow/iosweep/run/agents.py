@@ -23,7 +23,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -52,19 +52,14 @@ from iosweep.target.protocol import Answer
 # Messages over the input and output of srun
 
 
-#: Bytes of a line that is sent as it is.
-_SHORT = 900
+def packed(value: object) -> bytes:
+    """A value as a word: a request to many nodes is much shorter so."""
+    return base64.b64encode(zlib.compress(json.dumps(value).encode(), 1))
 
 
-def encode_request(request: object) -> bytes:
-    """A request as a line."""
-    text = json.dumps(request).encode()
-    return (text if len(text) <= _SHORT else packed(text, 6).encode()) + b"\n"
-
-
-def decode_request(line: bytes) -> object:
-    """The request of a line. Raises ValueError and zlib.error."""
-    return json.loads(line if line.startswith(b"{") else unpacked(line))
+def unpacked(word: bytes) -> object:
+    """The value of a word. Raises ValueError and zlib.error."""
+    return json.loads(zlib.decompress(base64.b64decode(word)))
 
 
 #: Characters of a piece.
@@ -95,7 +90,7 @@ class Messages:
             return None
         del self._pieces[number, who]
         try:
-            value = json.loads(unpacked(b"".join(piece for _, piece in sorted(pieces.items()))))
+            value = unpacked(b"".join(piece for _, piece in sorted(pieces.items())))
         except (ValueError, zlib.error):
             return None
         return Message(int(number), who.decode("utf-8", "replace"), value)
@@ -103,22 +98,13 @@ class Messages:
 
 def send(number: int, who: str, value: object, to: int = 1) -> None:
     """Write a message to a file descriptor."""
-    text = packed(json.dumps(value).encode())
+    text = packed(value).decode()
     pieces = [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
     # from a new line: a site's words may stand before it without an end
     lines = "\n" + "".join(f"{number} {who} {i}/{len(pieces)} {piece}\n" for i, piece in enumerate(pieces))
     data = memoryview(lines.encode())
     while data:
         data = data[os.write(to, data) :]
-
-
-def packed(data: bytes, level: int = 1) -> str:
-    return base64.b64encode(zlib.compress(data, level)).decode()
-
-
-def unpacked(text: str | bytes) -> bytes:
-    """Raises ValueError and zlib.error."""
-    return zlib.decompress(base64.b64decode(text))
 
 
 # Agents
@@ -161,14 +147,14 @@ class Staged(msgspec.Struct, frozen=True):
     watching: Watching | None = None
 
 
-class Ran(msgspec.Struct, frozen=True):
-    """What a command did, when it started and ended on the node's clock, in seconds, and the streams of the files that
-    it wrote. Compressed on its way: what it printed, and the streams."""
+class NodeRun(msgspec.Struct, frozen=True):
+    """What a command did on a node, when it started and ended on the node's clock, in seconds, and its streams: what it
+    printed, and the files that it wrote. They are compressed on their way."""
 
     done: process.Completed
     started: float
     ended: float
-    files: dict[str, bytes] = {}
+    streams: dict[str, bytes] = {}
 
 
 _around = load.Surroundings()
@@ -203,11 +189,11 @@ def left_ranks() -> list[str]:
     return [procfs.named(pid) for pid in ours if procfs.variable(pid, "SLURM_STEP_ID") not in ("", hello())]
 
 
-def facts(directory: str, programs: dict[str, tuple[str, str]], reserved_cpus: str | None = None) -> NodeAnswer:
-    """The facts of this node, and what identifies the target from here. `programs`: name -> path and version."""
+def facts(directory: str, programs: dict[str, str], reserved_cpus: str | None = None) -> NodeAnswer:
+    """The facts of this node, and what identifies the target from here. `programs`: name -> path."""
     target, space = identify.identify(directory), identify.read_space(directory)
-    builds = {name: hash_of(path) for name, (path, _) in programs.items()}
-    lacks = {name: found for name, (path, _) in programs.items() if (found := absent(path))}
+    builds = {name: hash_of(path) for name, path in programs.items()}
+    lacks = {name: libraries for name, path in programs.items() if (libraries := absent(path))}
     known = collect(target, space, reserved_cpus=reserved_cpus)
     global _around
     _around = load.Surroundings.of_node(known)
@@ -225,40 +211,29 @@ def stage(staged: Staged) -> None:
         watch(staged.watching)
 
 
-def run(timeout_s: float) -> Ran:
-    """Run the command that `stage` kept, in a directory of its own if it writes files."""
-    staged = _staged
+def run(timeout_s: float) -> NodeRun:
+    """Run the command that `stage` kept, in a directory of its own if it writes files: in memory, or else on disk."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a directory of ours within
     with (
         process.memory("stdout") as stdout,
         process.memory("stderr") as stderr,
-        _scratch() if staged.outputs else nullcontext() as scratch,
+        tempfile.TemporaryDirectory(prefix="iosweep-", dir=memory, ignore_cleanup_errors=True)
+        if _staged.outputs
+        else nullcontext() as scratch,
     ):
         started = time.time()
-        done = process.run(staged.argv, timeout_s, scratch, stdout.fileno(), stderr.fileno(), asker=0, cpus=staged.cpus)
+        printed = stdout.fileno(), stderr.fileno()
+        done = process.run(_staged.argv, timeout_s, scratch, *printed, asker=0, cpus=_staged.cpus)
         ended = time.time()
-        if staged.watching:
+        if _staged.watching:
             done = done.watched_on(_name(), seen(done.silent_s))
-        printed = []
-        for stream in (stdout, stderr):
-            stream.seek(0)
-            printed.append(stream.read(process.MOST_BYTES))
-        files: dict[str, bytes] = {}
+        stdout.seek(0)
+        stderr.seek(0)
+        streams = {"stdout": stdout.read(process.MOST_BYTES), "stderr": stderr.read(process.MOST_BYTES)}
         if scratch:
             with safe_paths.folder(Path(scratch)) as place:
-                files = collected(place, staged.outputs)
-    return coded(Ran(replace(done, stdout=printed[0], stderr=printed[1]), started, ended, files), zlib.compress)
-
-
-def coded(ran: Ran, by: Callable[[bytes], bytes]) -> Ran:
-    """With other bytes in place of what was printed and written."""
-    done = replace(ran.done, stdout=by(ran.done.stdout), stderr=by(ran.done.stderr))
-    return structs.replace(ran, done=done, files={stream: by(content) for stream, content in ran.files.items()})
-
-
-def _scratch() -> AbstractContextManager[str]:
-    """A directory in this node's memory, or else on its disk, for what a tool writes where it is started."""
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a directory of ours within
-    return tempfile.TemporaryDirectory(prefix="iosweep-", dir=memory, ignore_cleanup_errors=True)
+                streams |= collected(place, _staged.outputs)
+    return NodeRun(done, started, ended, {stream: zlib.compress(content) for stream, content in streams.items()})
 
 
 def hello() -> str:
@@ -304,7 +279,7 @@ def main() -> None:
     while part := os.read(0, 1 << 16):
         *lines, received = (received + part).split(b"\n")
         for line in lines:
-            request = msgspec.convert(decode_request(line), Request)
+            request = msgspec.convert(unpacked(line), Request)
             if request.each is None or name in request.each:
                 arguments = request.arguments if request.each is None else request.each[name]
                 try:
@@ -365,11 +340,6 @@ class Clock:
     error_s: float
 
 
-def lost(why: str) -> AllocationError:
-    """The error of an allocation whose agents, or whose Slurm, are gone."""
-    return AllocationError(ExitCode.LOST, why)
-
-
 class RemoteAgents:
     """The runner's side; a context manager. `hosts`: the nodes by their names in Slurm, in its order.
 
@@ -406,17 +376,31 @@ class RemoteAgents:
                 start_new_session=True,  # Ctrl-C is for the runner
             )
         except OSError as error:
-            raise lost(f"srun cannot be run: {error.strerror}") from None
+            raise AllocationError(ExitCode.LOST, f"srun cannot be run: {error.strerror}") from None
         try:
             steps = set(self.call(hello, deadline_s=_START_S).values())
         except BaseException:
-            self._end()
+            self.__exit__()
             raise
         self.step = f"{self._job}.{steps.pop()}"
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end()
+        for stream in (self._srun.stdin, self._srun.stdout):
+            if stream:
+                with contextlib.suppress(OSError):
+                    stream.close()  # the agents end with it
+        try:
+            self._srun.wait(3)
+        except subprocess.TimeoutExpired:
+            self._srun.kill()
+            self._srun.wait()
+        if self._srun.returncode and self.step:  # srun or an agent was killed: without cgroups the tools continue
+            with contextlib.suppress(Unanswered):
+                query.ask(["scancel", "--signal=KILL", self.step])
+            with contextlib.suppress(Unanswered):
+                query.ask([*self._start, "--kill-on-bad-exit=0", *self.argv, self.step.rpartition(".")[2]], _SWEEP_S)
+        self._errors.close()
 
     def call(
         self,
@@ -432,7 +416,7 @@ class RemoteAgents:
         answers = self.answers(operation, *arguments, each=each, deadline_s=deadline_s)
         if late := [host for host, answer in answers.items() if isinstance(answer, TargetHangs)]:
             raise TargetHangs(f"on {hostlist.hosts(late)}: {answers[late[0]]}", late)
-        found = {}
+        values = {}
         for host, answer in answers.items():
             if isinstance(answer, Refused):
                 raise Refused(f"on {host}: {answer}", answer.lasting)
@@ -441,8 +425,8 @@ class RemoteAgents:
                 error.node = host
                 raise error
             assert not isinstance(answer, TargetHangs)
-            found[host] = answer
-        return found
+            values[host] = answer
+        return values
 
     def answers(
         self,
@@ -452,17 +436,17 @@ class RemoteAgents:
         deadline_s: float | None = None,
     ) -> dict[str, T | Refused | TargetError | TargetHangs]:
         """As `call`, but what it raises for a node is that node's answer. Raises AllocationError."""
-        wanted = list(self.hosts if each is None else each)
+        asked = list(self.hosts if each is None else each)
         self._number += 1
-        own = None if each is None else {host: to_builtins(list(values)) for host, values in each.items()}
         limit_s = self._deadline_s if deadline_s is None else deadline_s
-        request = Request(self._number, operation.__name__, to_builtins(list(arguments)), own)
+        of_each = None if each is None else {host: list(values) for host, values in each.items()}
+        request = Request(self._number, operation.__name__, list(arguments), of_each)
         end = time.monotonic() + limit_s
-        self._send(encode_request(to_builtins(request)), end)
-        answers = self._answers(set(wanted), end)
+        self._send(packed(to_builtins(request)) + b"\n", end)
+        answers = self._answers(set(asked), end)
         silent = f"no answer for {limit_s:g} s in {operation.__name__}"
         late = TargetHangs(f"the target, or the agent there, does not answer: {silent}")
-        return {host: answers[host].outcome(operation) if host in answers else late for host in wanted}
+        return {host: answers[host].outcome(operation) if host in answers else late for host in asked}
 
     def clocks(self) -> dict[str, Clock]:
         """host -> its clock against ours, by the quickest answer of some rounds."""
@@ -482,17 +466,21 @@ class RemoteAgents:
         cpus: Collection[int] | None = None,
         outputs: Mapping[str, str] = MappingProxyType({}),
         watched: Mapping[str, Watching] = MappingProxyType({}),
-    ) -> dict[str, Ran]:
+    ) -> dict[str, NodeRun]:
         """Run a command on each of some nodes, all started at once, as `process.run` does.
 
         `outputs`: files that it writes, as Tool.outputs. `watched`: host -> what is watched on it meanwhile.
         """
         places = None if cpus is None else sorted(cpus)
-        staged = {host: Staged(list(argv), places, dict(outputs), watched.get(host)) for host, argv in commands.items()}
-        self.call(stage, each={host: [one] for host, one in staged.items()})
-        each = dict.fromkeys(commands, (timeout_s,))
-        answers = self.call(run, each=each, deadline_s=timeout_s + _SLACK_S)
-        return {host: coded(ran, zlib.decompress) for host, ran in answers.items()}
+        staged = {h: [Staged(list(argv), places, dict(outputs), watched.get(h))] for h, argv in commands.items()}
+        self.call(stage, each=staged)
+        answers = self.call(run, each=dict.fromkeys(commands, (timeout_s,)), deadline_s=timeout_s + _SLACK_S)
+        runs = {}
+        for host, ran in answers.items():
+            streams = {stream: zlib.decompress(content) for stream, content in ran.streams.items()}
+            done = replace(ran.done, stdout=streams["stdout"], stderr=streams["stderr"])
+            runs[host] = structs.replace(ran, done=done, streams=streams)
+        return runs
 
     def _send(self, data: bytes, end: float) -> None:
         """Send a request, unless srun does not read it before `end` (monotonic): then there will be no answer."""
@@ -512,28 +500,21 @@ class RemoteAgents:
 
     def _answers(self, wanted: set[str], end: float) -> dict[str, Answer]:
         """The answers of the wanted hosts that arrive before `end` (monotonic)."""
-        whole: dict[str, Answer] = {}
-        while wanted - set(whole):
-            if (found := self._arrived(end)) is None:
-                break
-            now = time.time()
-            for message in found:
-                if message.number == self._number:  # else a late answer
-                    whole[message.who] = convert(message.value, Answer)
-                    self._at[message.who] = now
-        return whole
-
-    def _arrived(self, end: float) -> list[Message] | None:
-        """Messages that arrive next; None where nothing arrives before `end` (monotonic)."""
         assert self._srun.stdout
-        rest = max(0.0, end - time.monotonic())
-        if not select.select([self._srun.stdout], [], [], rest)[0]:
-            return None
-        part = os.read(self._srun.stdout.fileno(), 1 << 16)
-        if not part:
-            raise self._lost()
-        *lines, self._read = (self._read + part).split(b"\n")
-        return [message for line in lines if (message := self._messages.add(line))]
+        answers: dict[str, Answer] = {}
+        while wanted - set(answers):
+            if not select.select([self._srun.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
+                break
+            part = os.read(self._srun.stdout.fileno(), 1 << 16)
+            if not part:
+                raise self._lost()
+            now = time.time()
+            *lines, self._read = (self._read + part).split(b"\n")
+            for message in filter(None, map(self._messages.add, lines)):
+                if message.number == self._number:  # else a late answer
+                    answers[message.who] = convert(message.value, Answer)
+                    self._at[message.who] = now
+        return answers
 
     def _lost(self) -> AllocationError:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -541,24 +522,7 @@ class RemoteAgents:
         self._errors.seek(0)
         lines = [line.strip() for line in self._errors.read(1 << 16).decode("utf-8", "replace").splitlines()]
         message = "; ".join(line for line in lines if line)[:300] or "srun says nothing"
-        return lost(f"the agents on {hostlist.hosts(self.hosts)} ended: {message}")
-
-    def _end(self) -> None:
-        for stream in (self._srun.stdin, self._srun.stdout):
-            if stream:
-                with contextlib.suppress(OSError):
-                    stream.close()  # the agents end with it
-        try:
-            self._srun.wait(3)
-        except subprocess.TimeoutExpired:
-            self._srun.kill()
-            self._srun.wait()
-        if self._srun.returncode and self.step:  # srun or an agent was killed: without cgroups the tools continue
-            with contextlib.suppress(Unanswered):
-                query.ask(["scancel", "--signal=KILL", self.step])
-            with contextlib.suppress(Unanswered):
-                query.ask([*self._start, "--kill-on-bad-exit=0", *self.argv, self.step.rpartition(".")[2]], _SWEEP_S)
-        self._errors.close()
+        return AllocationError(ExitCode.LOST, f"the agents on {hostlist.hosts(self.hosts)} ended: {message}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from iosweep.errors import AllocationError, ExitCode
 from iosweep.files.documents import Damaged
@@ -17,48 +16,35 @@ from iosweep.store.record import DataSet, TotalSpent
 from iosweep.store.store import Store
 from iosweep.units import human_duration, human_size
 
-#: What follows from damage of spent.json.
-_UNKNOWN = (
-    "what limits.time and limits.bytes_written have counted so far is not known; remove the file to count from 0 again"
-)
-
-
 #: Seconds between writes of spent.json, at least; what a kill loses of them is not counted.
 _KEEP_S = 1.0
 
 
-@dataclass
-class Spent:
-    """Bytes and seconds that the current run has spent on the target so far."""
-
-    written_bytes: int = 0  # by steps that ended
-    in_flight_bytes: int = 0  # forecast of the step that runs; it stays if the step does not end
-    prepared_bytes: int = 0  # for data sets, including failed attempts
-    prepared_s: float = 0.0
-
-
 class Budget:
-    """Time and bytes of all runs of a campaign, against its limits and the end of the job."""
+    """Time and bytes of all runs of a campaign, against its limits and the end of the job.
+
+    Raises AllocationError if it is unknown what earlier runs have spent, and limits depend on that.
+    """
 
     def __init__(self, plan: Plan, store: Store, job: query.Job | None, note: Callable[[str], None]):
         self._plan, self._store, self._job, self._limits = plan, store, job, plan.limits
         self._began = self._kept = time.monotonic()
         self._expected_s = self._took_s = 0.0  # forecast and real time of the repetitions that ended
-        before = self._before(note)
-        self._before_s, self._before_bytes = before.spent_s, before.bytes_written
-        self.spent = Spent()
+        try:
+            self._before = store.document(TotalSpent) or TotalSpent(0.0)  # by earlier runs
+        except Damaged as error:
+            if plan.limits.time is not None or plan.limits.bytes_written is not None:
+                unknown = "what limits.time and limits.bytes_written have counted so far is not known"
+                wrong = f"{error}: {unknown}; remove the file to count from 0 again"
+                raise AllocationError(ExitCode.REFUSED, wrong, lasting=True) from None
+            note(f"{error}; it counts from 0 again")
+            self._before = TotalSpent(0.0)
+        self.written_bytes = 0  # by steps that ended
+        self.in_flight_bytes = 0  # forecast of the step that runs; it stays if the step does not end
+        self.prepared_bytes = 0  # for data sets, including failed attempts
+        self.prepared_s = 0.0
         self._began_bytes = 0  # of this run, before the current repetition
         self._most_bytes: dict[str, int] = {}  # point -> what its repetitions of this run wrote at most
-
-    def _before(self, note: Callable[[str], None]) -> TotalSpent:
-        """Time and bytes of earlier runs. Raises AllocationError if that is unknown and limits depend on it."""
-        try:
-            return self._store.document(TotalSpent) or TotalSpent(0.0)
-        except Damaged as error:
-            if self._limits.time is not None or self._limits.bytes_written is not None:
-                raise AllocationError(ExitCode.REFUSED, f"{error}: {_UNKNOWN}", lasting=True) from None
-            note(f"{error}; it counts from 0 again")
-            return TotalSpent(0.0)
 
     def keep(self) -> None:
         """Store what is spent: results may be superseded, and a run may end without any."""
@@ -67,28 +53,22 @@ class Budget:
 
     def clock_s(self) -> float:
         """Seconds of a clock that does not run while data sets are prepared, which would distort the pace."""
-        return time.monotonic() - self.spent.prepared_s
+        return time.monotonic() - self.prepared_s
 
     def finished(self, point: str, cost: Cost, began_s: float) -> None:
         """A repetition of a point ended; `began_s`: clock_s() when it began."""
-        written = self.spent.written_bytes - self._began_bytes
+        written = self.written_bytes - self._began_bytes
         self._most_bytes[point] = max(written, self._most_bytes.get(point, 0))
         self._expected_s, self._took_s = self._expected_s + cost.time_s, self._took_s + self.clock_s() - began_s
         if time.monotonic() - self._kept > _KEEP_S:  # a file that is synced takes longer than a short repetition
             self.keep()
 
-    def allow_repetition(self, point: str, cost: Cost) -> str | None:
-        """Raise AllocationError if the next repetition of a point does not fit into limits or the job.
-
-        Returns the reason to skip all remaining repetitions (limits.time is spent, and limits.over_time `trim`), or
-        None.
-        """
-        self._fits_job("next repetition", cost.time_s * self._pace())
+    def allow_repetition(self, point: str, cost: Cost) -> None:
+        """Raise AllocationError if the next repetition of a point does not fit into limits or the job."""
+        pace = max(1.0, self._took_s / self._expected_s) if self._expected_s else 1.0  # real time by forecast
+        self._fits_job("next repetition", cost.time_s * pace)
         limit, spent_s = self._limits.time, self._spent_s()
         if limit is not None and spent_s + cost.time_s > limit:
-            if self._limits.over_time == "trim":
-                spent = f"limits.time {human_duration(limit)} is spent (limits.over_time: trim)"
-                return f"{spent}; raise it, and the next run measures the rest"
             raise AllocationError(
                 ExitCode.LIMIT_SPENT,
                 f"limits.time {human_duration(limit)} is spent: {human_duration(spent_s)} are used, and the next"
@@ -96,12 +76,7 @@ class Budget:
                 lasting=True,
             )
         self._fits_bytes("repetition may write", max(cost.bytes_written, self._most_bytes.get(point, 0)))
-        self._began_bytes = self.spent.written_bytes
-        return None
-
-    def _pace(self) -> float:
-        """How many times as long as their forecast repetitions took so far, at least 1."""
-        return max(1.0, self._took_s / self._expected_s) if self._expected_s else 1.0
+        self._began_bytes = self.written_bytes
 
     def allow_second_try(self, cost: Cost) -> None:
         """Raise AllocationError if a repetition that a server spoiled cannot be tried again in this job."""
@@ -115,17 +90,16 @@ class Budget:
         the next job, which would have to write it anew if this one ended meanwhile.
         """
         self._fits_bytes("data set has", size)
-        if self._took_s or self.spent.prepared_s:
+        if self._took_s or self.prepared_s:
             rate = set_rate(self._store.documents(DataSet), self._plan.target.node_bandwidth)
             self._fits_job("next data set", size / rate)
 
     def _written(self) -> int:
         """Bytes that the campaign has written to the target."""
-        spent = self.spent
-        return self._before_bytes + spent.prepared_bytes + spent.written_bytes + spent.in_flight_bytes
+        return self._before.bytes_written + self.prepared_bytes + self.written_bytes + self.in_flight_bytes
 
     def _spent_s(self) -> float:
-        return self._before_s + time.monotonic() - self._began
+        return self._before.spent_s + time.monotonic() - self._began
 
     def _fits_job(self, what: str, time_s: float) -> None:
         if self._job and self._job.ends is not None:

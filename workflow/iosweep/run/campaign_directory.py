@@ -18,7 +18,7 @@ from iosweep.node.facts import host_name
 from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
 from iosweep.run.agents import RemoteAgents
-from iosweep.run.target_check import unfit
+from iosweep.run.preflight import unfit
 from iosweep.store.record import ClaimedTarget, Target
 from iosweep.store.store import Store
 from iosweep.target import directory, identify, space, trees
@@ -88,7 +88,15 @@ class CampaignDirectory:
                     raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot go: {stays[0]}")
             self.recount()
         self.uuid = self._store.mark()
-        self._agent.call(directory.claim, self.path, self._owner())
+        owner = {
+            "uuid": self.uuid,
+            "uid": os.getuid(),
+            "user": procfs.user_name(os.getuid()),
+            "host": host_name(),
+            "results": str(self._store.path.absolute()),
+            "campaign": self._campaign,
+        }
+        self._agent.call(directory.claim, self.path, owner)
         self._store.put(
             "",
             "target",
@@ -108,16 +116,6 @@ class CampaignDirectory:
             self._agent.call(directory.set_layout, self.place, self.fstype, list(self._target.layout))
         self.layout = self._agent.call(directory.read_layout, self.place, self.fstype)
         self.remove(FRESH)  # files of an interrupted repetition
-
-    def _owner(self) -> dict[str, object]:
-        return {
-            "uuid": self.uuid,
-            "uid": os.getuid(),
-            "user": procfs.user_name(os.getuid()),
-            "host": host_name(),
-            "results": str(self._store.path.absolute()),
-            "campaign": self._campaign,
-        }
 
     @property
     def left_over(self) -> bool:

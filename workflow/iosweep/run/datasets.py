@@ -29,8 +29,6 @@ from iosweep.tools.logs import cause_in
 
 #: Starts commands of a tool: tool, one command for all hosts or one for each, ranks, time limit in seconds, hosts.
 Run = Callable[[Tool, Sequence[Sequence[str]], int, float, Sequence[str]], tuple[process.Completed, Streams]]
-
-
 #: Bytes of one I/O of the commands that write sets, at most.
 _PREPARE_TRANSFER = 1 << 20
 
@@ -66,7 +64,7 @@ class DataSets:
         self._store = store
         self._wanted = data_sets(points)
         self._known: dict[str, _Known] = {}
-        self._stored: dict[str, DataSet] | None = None  # how sets were written, by the name of their document
+        self._stored = store.documents(DataSet)  # how sets were written, by the name of their document
 
     def ready(self, files: FileSet, tool: str, hosts: Sequence[str] = ("",)) -> Files:
         """Check that a set, or that of each host, is complete; prepare it if not. Returns the evidence for the verdict.
@@ -78,19 +76,26 @@ class DataSets:
         if lacking := [share for share in shares if share.directory not in seen]:
             self._budget.allow_data_set(max(self._wanted[share.directory].size_bytes for share in lacking))
             began = time.monotonic()
-            seen |= self._prepare(lacking, tool, _writers(shares, lacking, hosts))
-            self._budget.spent.prepared_s += time.monotonic() - began
+            writers = list(hosts)
+            if not shares[0].of_all_nodes:  # the next host writes a host's set, so that its own cache does not hold it
+                writers = [hosts[(shares.index(share) + 1) % len(hosts)] for share in lacking]
+            trouble = self._write([self._wanted[share.directory] for share in lacking], tool, writers)
+            for share, state in zip(lacking, self._examine(lacking, holes=True), strict=True):
+                why = trouble[share.directory]
+                seen[share.directory] = Examined({**state, "wrong": [*([why] if why else []), *state["wrong"]]})
+            self._keep([share for share in lacking if not seen[share.directory]["wrong"]], seen)
+            self._budget.prepared_s += time.monotonic() - began
         holes = {seen[share.directory]["holes"] for share in shares}
         known = [k for share in shares if files.role == "read" and (k := self._known.get(share.directory))]
         unread = next((k.unread for k in known if k.sample is None), "")
-        own = self._own(shares, hosts)
-        stored = [self._documents().get(set_name(share.directory)) for share in shares]
+        readers = self._self_readers(shares, hosts)
+        stored = [self._stored.get(set_name(share.directory)) for share in shares]
         return Files(
             role=files.role,
             files=len(files.files) * len(shares),
             file_size_bytes=files.file_size_bytes or 0,
             set_bytes=files.size_bytes * len(shares),
-            self_readers=None if own is None else tuple(own),
+            self_readers=None if readers is None else tuple(readers),
             wrong=tuple(wrong for share in shares for wrong in seen[share.directory]["wrong"]),
             holes="found" if "found" in holes else next(iter(holes - {"none"}), "none"),
             sample=None if unread or not known else reduce(add, (k.sample for k in known if k.sample)),
@@ -146,28 +151,22 @@ class DataSets:
             (one, "") if one.bytes else (None, "the files hold nothing, or are not there any more") for one in found
         ]
 
-    def _own(self, shares: Sequence[FileSet], hosts: Sequence[str]) -> list[str] | None:
+    def _self_readers(self, shares: Sequence[FileSet], hosts: Sequence[str]) -> list[str] | None:
         """Hosts that would read files that they wrote, which their caches may hold; None if that is unknown.
 
         Another job, or a repetition on other nodes, may have prepared a set.
         """
         if len(hosts) == 1:
             return None
-        found, stored = [], self._documents()
+        readers = list[str]()
         for k, host in enumerate(hosts):
-            known = stored.get(set_name(shares[k if len(shares) > 1 else 0].directory))
+            known = self._stored.get(set_name(shares[k if len(shares) > 1 else 0].directory))
             writers = known.hosts if known else ()
             if not writers or not all(writers):
                 return None
             # in a set for all nodes, a rank reads the files of the next node's ranks
-            found += [host] if host == writers[(k + 1) % len(writers)] else []
-        return found
-
-    def _documents(self) -> dict[str, DataSet]:
-        """How sets were written; those of another campaign are not among them."""
-        if self._stored is None:
-            self._stored = self._store.documents(DataSet)
-        return self._stored
+            readers += [host] if host == writers[(k + 1) % len(writers)] else []
+        return readers
 
     def _complete(self, shares: Sequence[FileSet]) -> dict[str, Examined]:
         """directory -> state, of the sets that need not be prepared."""
@@ -205,16 +204,6 @@ class DataSets:
             for directory, (sample, unread) in zip(to_read, samples, strict=True):
                 self._known[directory].sample, self._known[directory].unread = sample, unread
 
-    def _prepare(self, lacking: Sequence[FileSet], tool: str, hosts: Sequence[str]) -> dict[str, Examined]:
-        """Write sets as the most demanding point needs them; returns directory -> state, with what went wrong."""
-        trouble = self._write([self._wanted[files.directory] for files in lacking], tool, hosts)
-        seen = {}
-        for files, state in zip(lacking, self._examine(lacking, holes=True), strict=True):
-            why = trouble[files.directory]
-            seen[files.directory] = Examined({**state, "wrong": [*([why] if why else []), *state["wrong"]]})
-        self._keep([files for files in lacking if not seen[files.directory]["wrong"]], seen)
-        return seen
-
     def _write(self, sets: Sequence[FileSet], tool: str, hosts: Sequence[str]) -> dict[str, str | None]:
         """Write some sets at the same time, and store how; returns directory -> what went wrong, or None."""
         for files in sets:
@@ -225,7 +214,7 @@ class DataSets:
         commands = [files.prepare(path) for files, path in zip(sets, paths, strict=True) if files.prepare]
         ranks = sets[0].prepare_tasks
         limit_s = 60 + ranks + sets[0].size_bytes / (PREPARE_BANDWIDTH / 100)
-        self._budget.spent.prepared_bytes += size
+        self._budget.prepared_bytes += size
         self._directory.see_unchanged(hosts)
         done, streams = self._run(tools()[tool], commands, ranks, limit_s, hosts)
         for files in sets:
@@ -233,37 +222,28 @@ class DataSets:
                 names, end = list(files.files), files.file_size_bytes
                 self._agent.call(trees.truncate_files, self._directory.place, files.directory, names, end)
         self._directory.recount()
-        counted, self._stored = counters.counted(done.moved, size), None
+        counted = counters.counted(done.moved, size)
         trouble = {}
         # each node has its own exit code if it had a command of its own
         codes = {known["host"]: known["exit_code"] for known in msgspec.json.decode(streams.get("hosts", b"[]"))}
         for k, files in enumerate(sets):
             mine = replace(done, exit_code=codes.get(hosts[k], done.exit_code))
-            own = streams if "stdout" in streams else {name: streams[f"{name}@{k}"] for name in ("stdout", "stderr")}
-            trouble[files.directory] = _trouble(files, tool, mine, own, limit_s)
-            self._store.put(
-                "sets",
-                set_name(files.directory),
-                DataSet(
-                    argv=tuple((done.argvs or [done.argv])[k]),
-                    hosts=tuple(hosts) if len(sets) == 1 else (hosts[k],),
-                    exit_code=mine.exit_code,
-                    timed_out=done.timed_out,
-                    wall_s=round(done.wall_s, 3),
-                    files=len(files.files),
-                    file_size_bytes=files.file_size_bytes,
-                    stderr=own["stderr"].decode("utf-8", "replace")[-2000:],
-                    counted=counted,
-                ),
+            printed = {name: streams[name if name in streams else f"{name}@{k}"] for name in ("stdout", "stderr")}
+            trouble[files.directory] = _trouble(files, tool, mine, printed, limit_s)
+            name = set_name(files.directory)
+            self._stored[name] = DataSet(
+                argv=tuple((done.argvs or [done.argv])[k]),
+                hosts=tuple(hosts) if len(sets) == 1 else (hosts[k],),
+                exit_code=mine.exit_code,
+                timed_out=done.timed_out,
+                wall_s=round(done.wall_s, 3),
+                files=len(files.files),
+                file_size_bytes=files.file_size_bytes,
+                stderr=printed["stderr"].decode("utf-8", "replace")[-2000:],
+                counted=counted,
             )
+            self._store.put("sets", name, self._stored[name])
         return trouble
-
-
-def _writers(shares: Sequence[FileSet], lacking: Sequence[FileSet], hosts: Sequence[str]) -> list[str]:
-    """The hosts that write sets: for each host's own set the next host, so that its cache does not hold the set."""
-    if shares[0].of_all_nodes:
-        return list(hosts)
-    return [hosts[(shares.index(share) + 1) % len(hosts)] for share in lacking]
 
 
 def _trouble(files: FileSet, tool: str, done: process.Completed, streams: Streams, limit_s: float) -> str | None:

@@ -16,7 +16,7 @@ from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
 from iosweep.files import safe_paths
 from iosweep.hostlist import folded
 from iosweep.node import environment
-from iosweep.node.cpus import CpuSet, listed
+from iosweep.node.cpus import listed
 from iosweep.node.load import Surroundings
 from iosweep.node.pinning import Binding, Pinning
 from iosweep.node.process import Completed
@@ -24,7 +24,7 @@ from iosweep.node.ranks import ExpectedProcesses
 from iosweep.plan.launchers import OPEN_MPI, SLURM_LAUNCHERS, Launcher
 from iosweep.programs.programs import Mpiexec, Program, mpi, mpiexec
 from iosweep.run import agents
-from iosweep.run.agents import RemoteAgents, Watching, lost
+from iosweep.run.agents import RemoteAgents, Watching
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Streams, Tool
@@ -112,8 +112,22 @@ class Commands:
         argvs = [self.argv(tool, command, tasks, hosts, binding) for command in commands]
         watching, cpus = self._watching(tool, tasks, hosts, step, binding), binding.union if binding else None
         if not tool.mpi and self.remote and tuple(hosts) != self.remote.hosts[:1]:  # otherwise it is this node
-            each = dict(zip(hosts, argvs, strict=True))
-            return _run_on_each(self.remote, each, timeout_s, cpus, tool.outputs, watching)
+            clocks = self.remote.clocks()
+            runs = self.remote.run(dict(zip(hosts, argvs, strict=True)), timeout_s, cpus, tool.outputs, watching)
+            nodes = [
+                {
+                    "host": host,
+                    "started": ran.started - clocks[host].offset_s,
+                    "ended": ran.ended - clocks[host].offset_s,
+                    "clock_offset_s": clocks[host].offset_s,
+                    "clock_error_s": clocks[host].error_s,
+                    "exit_code": ran.done.exit_code,
+                }
+                for host, ran in runs.items()
+            ]
+            streams = {f"{s}@{k}": data for k, ran in enumerate(runs.values()) for s, data in ran.streams.items()}
+            whole = together({host: ran.done for host, ran in runs.items()})
+            return whole, streams | {"hosts": msgspec.json.encode(nodes)}
         (argv,) = argvs
         if tool.mpi and self.launcher.allocated:
             done = self._launched(argv, timeout_s, watching)
@@ -175,70 +189,33 @@ class Commands:
         return {host: Watching(wanted, bound, os.getpid() if host == first else None) for host in hosts}
 
     def _launched(self, argv: Sequence[str], timeout_s: float, watching: Mapping[str, Watching]) -> Completed:
-        """Run ranks on the nodes of the job. Raises AllocationError if Slurm starts none for a minute."""
-        end = time.monotonic() + _RESTART_S
-        while isinstance(done := self._launched_once(argv, timeout_s, watching), str):
-            if time.monotonic() > end:
-                raise lost(f"Slurm starts no ranks: {done}")
-            time.sleep(_AGAIN_S)
-        return done
-
-    def _launched_once(
-        self, argv: Sequence[str], timeout_s: float, watching: Mapping[str, Watching]
-    ) -> Completed | str:
-        """Run ranks, counted meanwhile and ended with their launcher; returns why if none were started."""
+        """Run ranks on the nodes of the job, counted meanwhile and ended with their launcher. Raises AllocationError if
+        Slurm starts none for a minute."""
         assert self.remote and self.job
-        self.remote.call(agents.watch, each={host: [one] for host, one in watching.items()})
-        done, left = None, 0
-        try:
-            done = self.agent.run(argv, timeout_s, self.scratch, token=True)
-        finally:
-            if done is None or done.exit_code:  # the ranks of a killed launcher would continue
-                with contextlib.suppress(Unanswered):
-                    left = query.end_steps(self.job, self.remote.step)
-        if left:
-            answers = self.remote.answers(agents.left_ranks, each=dict.fromkeys(watching, ()))
-            ranks = [f"{one} on {host}" for host, found in answers.items() if isinstance(found, list) for one in found]
-            done = replace(done, left_behind=(*done.left_behind, *(ranks or ["ranks that Slurm cannot end"])))
-        watched = self.remote.call(agents.seen, each=dict.fromkeys(watching, (done.silent_s,)))
-        seen = {host: one.ranks for host, one in watched.items()}
-        refusal = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
-        if refusal and not any(seen.values()):
-            return refusal[0]
-        # sampling may miss the ranks of a short run on one node
-        counted = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
-        return replace(done, watched=watched, ran_on=seen if counted else None)
-
-
-def _run_on_each(
-    remote: RemoteAgents,
-    argvs: Mapping[str, Sequence[str]],
-    timeout_s: float,
-    cpus: CpuSet | None,
-    outputs: Mapping[str, str],
-    watching: Mapping[str, Watching],
-) -> tuple[Completed, Streams]:
-    """Run a command on each host, all started at once. `outputs`: files that it writes on each (Tool.outputs)."""
-    clocks = remote.clocks()
-    done = remote.run(argvs, timeout_s, cpus, outputs, watching)
-    streams: dict[str, bytes] = {}
-    nodes = []
-    for k, (host, ran) in enumerate(done.items()):
-        streams |= {f"stdout@{k}": ran.done.stdout, f"stderr@{k}": ran.done.stderr}
-        streams |= {f"{stream}@{k}": content for stream, content in ran.files.items()}
-        clock = clocks[host]
-        nodes.append(
-            {
-                "host": host,
-                "started": ran.started - clock.offset_s,
-                "ended": ran.ended - clock.offset_s,
-                "clock_offset_s": clock.offset_s,
-                "clock_error_s": clock.error_s,
-                "exit_code": ran.done.exit_code,
-            }
-        )
-    whole = together({host: ran.done for host, ran in done.items()})
-    return whole, streams | {"hosts": msgspec.json.encode(nodes)}
+        end = time.monotonic() + _RESTART_S
+        while True:
+            self.remote.call(agents.watch, each={host: [one] for host, one in watching.items()})
+            done, left = None, 0
+            try:
+                done = self.agent.run(argv, timeout_s, self.scratch, token=True)
+            finally:
+                if done is None or done.exit_code:  # the ranks of a killed launcher would continue
+                    with contextlib.suppress(Unanswered):
+                        left = query.end_steps(self.job, self.remote.step)
+            if left:
+                answers = self.remote.answers(agents.left_ranks, each=dict.fromkeys(watching, ()))
+                ranks = [f"{rank} on {host}" for host, rs in answers.items() if isinstance(rs, list) for rank in rs]
+                done = replace(done, left_behind=(*done.left_behind, *(ranks or ["ranks that Slurm cannot end"])))
+            watched = self.remote.call(agents.seen, each=dict.fromkeys(watching, (done.silent_s,)))
+            seen = {host: node.ranks for host, node in watched.items()}
+            refusal = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
+            if not refusal or any(seen.values()):
+                # sampling may miss the ranks of a short run on one node
+                counted = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
+                return replace(done, watched=watched, ran_on=seen if counted else None)
+            if time.monotonic() > end:
+                raise AllocationError(ExitCode.LOST, f"Slurm starts no ranks: {refusal[0]}")
+            time.sleep(_AGAIN_S)
 
 
 def make_scratch(scratch: Path) -> None:

@@ -12,33 +12,21 @@ from msgspec import structs
 import iosweep
 from iosweep.errors import AllocationError, Cause, ExitCode, LeftBehind, Refused, TargetError, TargetHangs, cause
 from iosweep.judge import verdict
-from iosweep.node import environment, pinning
-from iosweep.node.facts import NodeFacts, node_key
-from iosweep.node.process import Completed
+from iosweep.node import pinning
+from iosweep.node.facts import NodeFacts
 from iosweep.plan.forecast import METADATA_RATE, PREPARE_BANDWIDTH, fresh_bytes, step_cost
 from iosweep.plan.launchers import subset
 from iosweep.plan.model import Plan, Point, file_set, seed_of
-from iosweep.programs import programs
-from iosweep.run.budget import Spent
+from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
 from iosweep.run.launch import Commands
-from iosweep.store.record import (
-    Exclusive,
-    Files,
-    Launcher,
-    PhaseRun,
-    Record,
-    SlurmJob,
-    Target,
-    ToolBuild,
-)
-from iosweep.store.store import Store
+from iosweep.run.preflight import Setup
+from iosweep.store.record import Exclusive, Files, Launcher, PhaseRun, Record, SlurmJob, Target, ToolBuild
 from iosweep.target import identify, trees
-from iosweep.target.agent import Agent
 from iosweep.target.directory import FRESH
 from iosweep.text import some
-from iosweep.tools import FileSet, Step, Streams, tools
+from iosweep.tools import Step, Streams, tools
 from iosweep.units import human_duration, human_size
 
 #: Phases slower than this share of the forecast's rate count as hung.
@@ -53,19 +41,18 @@ _STDERR_BYTES = 2000
 class Context:
     """Shared by the repetitions of one allocation."""
 
-    plan: Plan
-    store: Store
-    agent: Agent
+    setup: Setup
     directory: CampaignDirectory
     sets: DataSets
     commands: Commands
-    programs: Mapping[str, programs.Program]
+    pinning: pinning.Pinning
     nodes: Mapping[str, NodeFacts]  # host -> its facts, the first is ours
+    node_keys: Mapping[str, str]  # host -> key of its document
+    environment: dict[str, str]  # as records have it
     target: Target
     exclusive: Exclusive
-    pinning: pinning.Pinning
     build: str  # key of the build document of the programs
-    spent: Spent
+    budget: Budget
     session: str  # names this run of the allocation
 
 
@@ -113,10 +100,11 @@ def measure(c: Context, point: Point, number: int, retried: bool, before_second_
     space for a second try. Raises AllocationError and Refused if the target, the results or a tool cannot be used any
     more (nothing is stored then), LeftBehind, and what Agent.call raises.
     """
+    fresh = f"{FRESH}/{point.id}-r{number}"
     tries = [_try(c, point, number, retried)]
     if why := tries[0].elsewhere:
         before_second_try(why.text)
-        c.directory.remove(f"{FRESH}/{point.id}-r{number}")
+        c.directory.remove(fresh)
         tries.append(_try(c, point, number, retried))
         if why := tries[1].elsewhere:
             others = ", and a new file can be written and read; see whether all data servers of the target are up"
@@ -127,9 +115,9 @@ def measure(c: Context, point: Point, number: int, retried: bool, before_second_
             )
     last = tries[-1]
     if last.hung:
-        raise _hangs(last, c.plan.target.directory, _room(c))
+        raise _hangs(c, last.record)
     try:
-        record = [c.store.commit(point.id, number, each.record, each.raw) for each in tries][-1]
+        record = [c.setup.store.commit(point.id, number, each.record, each.raw) for each in tries][-1]
     except OSError as error:
         raise AllocationError(
             ExitCode.STORE_FAILED,
@@ -139,35 +127,36 @@ def measure(c: Context, point: Point, number: int, retried: bool, before_second_
         ) from None
     if last.fault:
         raise last.fault
-    _tidy(c, point, record)
+    if any(file_set(point, step, number).role == "fresh" for step in point.steps):
+        c.directory.remove(fresh)
     return record
 
 
-def _hangs(hung: _Try, directory: str, room: str) -> LeftBehind:
-    """The error where processes of a tool cannot be killed. `directory`: the target's; `room`: of _room."""
-    run = next(run for run in hung.record.phases if run.left_behind)
+def _hangs(c: Context, record: Record) -> LeftBehind:
+    """The error where processes of a tool cannot be killed, with the space that is left: some targets hang where others
+    would report ENOSPC."""
+    directory, room = c.setup.plan.target.directory, ""
+    c.setup.agent.hurry()
+    try:
+        space = c.setup.agent.call(identify.read_space, directory)
+        free, whole = space["free_bytes"], space["used_bytes"] + space["free_bytes"]
+        if not whole:
+            room = "; it shows no space at all: are its data servers up?"
+        elif free < whole / _FULL:
+            room = f"; it has {human_size(free)} free: is it full?"
+    except (TargetHangs, TargetError, Refused):
+        pass
+    run = next(run for run in record.phases if run.left_behind)
     left = f"{some(run.left_behind, 8)}, killed after {human_duration(run.wall_s)} and still there"
     return LeftBehind(ExitCode.HANGS, f"the target {directory} hangs: {left}{room}")
 
 
-def _room(c: Context) -> str:
-    """What the space on a target that hangs says about the cause: some hang where others would report ENOSPC."""
-    c.agent.hurry()
-    try:
-        space = c.agent.call(identify.read_space, c.plan.target.directory)
-    except (TargetHangs, TargetError, Refused):
-        return ""
-    free, whole = space["free_bytes"], space["used_bytes"] + space["free_bytes"]
-    if not whole:
-        return "; it shows no space at all: are its data servers up?"
-    return f"; it has {human_size(free)} free: is it full?" if free < whole / _FULL else ""
-
-
 def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
     """Run all phases of a point once, and judge them. Raises as `measure` does."""
+    plan, commands = c.setup.plan, c.commands
     started = datetime.now(UTC)
     hosts = subset(tuple(c.nodes), point.nodes, number)
-    program = c.programs[point.tool]
+    program, hydra = commands.programs[point.tool], commands.mpiexec
     runs: list[PhaseRun] = []
     streams: dict[str, Streams] = {}
     for step in point.steps:
@@ -175,9 +164,37 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
         runs += [structs.replace(run, phase=phase.name) for phase in step.phases]
         if run.left_behind:  # the next step would hang, too
             break
-    record = _record(c, point, program, hosts, number, started, runs, retried)
-    tried = _judge(c, point, record, streams)
-    _count_written(c, point, tried.record)
+    record = Record(
+        iosweep=iosweep.__version__,
+        point=point.id,
+        repetition=number,
+        campaign=plan.campaign,
+        started=started,
+        ended=datetime.now(UTC),
+        host=hosts[0],
+        node=c.node_keys[hosts[0]],
+        hosts=tuple(hosts),
+        nodes={host: c.node_keys[host] for host in hosts},
+        launcher=Launcher(commands.launcher.name, *((hydra.path, hydra.version) if hydra else ())),
+        slurm=SlurmJob(commands.job, commands.launcher.name, tuple(c.nodes)) if commands.job else None,
+        session=c.session,
+        bound=pinning.bound(plan.cpus, commands.launcher.allocated, tools()[point.tool].mpi),
+        build=c.build,
+        tool=ToolBuild(program.sha256, program.version, program.path),
+        target=c.target,
+        environment=c.environment,
+        phases=tuple(runs),
+        retried=retried,
+    )
+    raw = {f"{step}.{stream}": data for step, outputs in streams.items() for stream, data in outputs.items()}
+    tried = _Try(record, raw)
+    try:
+        rows = verdict.judge(plan, point, record, streams, {host: c.nodes[host].memory_bytes for host in hosts})
+        retry = verdict.retry(finding for row in rows for finding in row.findings.values())
+        tried.record = structs.replace(record, rows=rows, judged=verdict.key(plan, point), retry=retry)
+    except Exception as error:  # a fault of ours: it is stored without rows, and `iosweep tables` judges it again
+        tried.fault = error
+    _count_written(c.budget, plan, point, tried.record)
     if tried.invalid and not tried.hung:
         # otherwise all that is left would fail after an unmount, and count as done
         why = tried.cause
@@ -190,55 +207,7 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
     return tried
 
 
-def _record(
-    c: Context,
-    point: Point,
-    program: programs.Program,
-    hosts: Sequence[str],
-    number: int,
-    started: datetime,
-    runs: Sequence[PhaseRun],
-    retried: bool,
-) -> Record:
-    """The record of a repetition that was run, without its rows."""
-    hydra = c.commands.mpiexec
-    return Record(
-        iosweep=iosweep.__version__,
-        point=point.id,
-        repetition=number,
-        campaign=c.plan.campaign,
-        started=started,
-        ended=datetime.now(UTC),
-        host=hosts[0],
-        node=node_key(c.nodes[hosts[0]]),
-        hosts=tuple(hosts),
-        nodes={host: node_key(c.nodes[host]) for host in hosts},
-        launcher=Launcher(c.commands.launcher.name, *((hydra.path, hydra.version) if hydra else ())),
-        slurm=SlurmJob(c.commands.job, c.commands.launcher.name, tuple(c.nodes)) if c.commands.job else None,
-        session=c.session,
-        bound=pinning.bound(c.plan.cpus, c.commands.launcher.allocated, tools()[point.tool].mpi),
-        build=c.build,
-        tool=ToolBuild(program.sha256, program.version, program.path),
-        target=c.target,
-        environment=environment.recorded(),
-        phases=tuple(runs),
-        retried=retried,
-    )
-
-
-def _judge(c: Context, point: Point, record: Record, streams: Mapping[str, Streams]) -> _Try:
-    """Judge a repetition. After a fault of ours it is stored without rows: `iosweep tables` judges it again."""
-    raw = {f"{step}.{stream}": data for step, outputs in streams.items() for stream, data in outputs.items()}
-    memory_bytes = {host: c.nodes[host].memory_bytes for host in record.hosts}
-    try:
-        rows = verdict.judge(c.plan, point, record, streams, memory_bytes)
-    except Exception as error:
-        return _Try(record, raw, error)
-    retry = verdict.retry(finding for row in rows for finding in row.findings.values())
-    return _Try(structs.replace(record, rows=rows, judged=verdict.key(c.plan, point), retry=retry), raw)
-
-
-def _count_written(c: Context, point: Point, record: Record) -> None:
+def _count_written(budget: Budget, plan: Plan, point: Point, record: Record) -> None:
     """Count the bytes that a repetition wrote to the target, as the tool reports them, or else by the forecast."""
     runs, rows = {run.phase: run for run in record.phases}, {row.phase: row for row in record.rows}
     for step in point.steps:
@@ -251,22 +220,16 @@ def _count_written(c: Context, point: Point, record: Record) -> None:
         elif reported and None not in reported:
             written = int(sum(float(count or 0) for count in reported))
         else:
-            written = step_cost(point, step, c.plan.target.node_bandwidth).bytes_written
-        c.spent.written_bytes += written
-    c.spent.in_flight_bytes = 0
-
-
-def _tidy(c: Context, point: Point, record: Record) -> None:
-    """Remove the new files of a repetition."""
-    if any(file_set(point, step, record.repetition).role == "fresh" for step in point.steps):
-        c.directory.remove(f"{FRESH}/{point.id}-r{record.repetition}")
+            written = step_cost(point, step, plan.target.node_bandwidth).bytes_written
+        budget.written_bytes += written
+    budget.in_flight_bytes = 0
 
 
 def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str]) -> tuple[PhaseRun, Streams]:
     """Run one step; returns its entry in the record, and its streams."""
-    tool = tools()[point.tool]
+    plan, tool = c.setup.plan, tools()[point.tool]
     files = file_set(point, step, number)
-    commands = tool_commands(c.plan, point, step, number, c.directory.path)
+    commands = tool_commands(plan, point, step, number, c.directory.path)
     binding = c.commands.binding(tool, step.tasks, hosts)
     # if the step does not run, the record has the command that would have been started
     argvs = tuple(tuple(c.commands.argv(tool, command, step.tasks, hosts, binding)) for command in commands)
@@ -279,42 +242,30 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         exclusive=c.exclusive,
     )
     try:
-        run = structs.replace(run, files=_files(c, point, step, files, hosts))
+        inodes = tool.inodes(step)
+        if files.role == "fresh":
+            below = [share.directory for share in files.shares(len(hosts))]
+            c.directory.prepare(below, fresh_bytes(point, [step]), inodes, empty=step.phase.writes and inodes > 0)
+            evidence = Files(role="fresh")
+        else:
+            c.directory.may_write(0, inodes)
+            evidence = c.sets.ready(files, point.tool, hosts)
+        run = structs.replace(run, files=evidence)
         if run.files.wrong:
             return structs.replace(run, not_run="not run: " + "; ".join(run.files.wrong)), {}
         c.directory.see_unchanged(hosts)
         run = structs.replace(run, started=datetime.now(UTC))
-        c.spent.in_flight_bytes += step_cost(point, step, c.plan.target.node_bandwidth).bytes_written
-        timeout_s = _timeout(step, tool.work(step), point, c.plan.limits.grace)
+        c.budget.in_flight_bytes += step_cost(point, step, plan.target.node_bandwidth).bytes_written
+        if step.time_s is not None:
+            timeout_s = plan.limits.grace + 1.5 * step.time_s
+        else:
+            work = tool.work(step)
+            work_s = work / METADATA_RATE if work else point.volume_bytes / PREPARE_BANDWIDTH
+            timeout_s = plan.limits.grace + work_s / SLOWEST
         done, streams = c.commands.run(tool, commands, step.tasks, timeout_s, hosts, step)
     except OSError as error:  # of the target, or a command could not be started
         return structs.replace(run, not_run=f"not run: {error.strerror or error}"), {}
-    streams = {**streams, **done.series}
-    cpus = c.pinning.record(binding, done.cpus, tool.mpi)
-    run = structs.replace(_ended(run, done), cpus=cpus)
-    well = not (done.exit_code or done.timed_out or done.left_behind)
-    run = structs.replace(run, files=c.sets.look_again(step, files, run.files, hosts, well))
-    expected = tool.leftover(step)
-    if expected is not None and not done.left_behind:
-        left = c.agent.call(trees.count_files, c.directory.place, files.directory)
-        run = structs.replace(run, leftover_expected=expected, leftover=left)
-    return run, streams
-
-
-def _files(c: Context, point: Point, step: Step, files: FileSet, hosts: Sequence[str]) -> Files:
-    """Make the files of a step ready; returns what the record has of them. Raises Refused, OSError."""
-    inodes = tools()[point.tool].inodes(step)
-    if files.role != "fresh":
-        c.directory.may_write(0, inodes)
-        return c.sets.ready(files, point.tool, hosts)
-    below = [share.directory for share in files.shares(len(hosts))]
-    c.directory.prepare(below, fresh_bytes(point, [step]), inodes, empty=step.phase.writes and inodes > 0)
-    return Files(role="fresh")
-
-
-def _ended(run: PhaseRun, done: Completed) -> PhaseRun:
-    """The entry of a step whose command has ended."""
-    return structs.replace(
+    run = structs.replace(
         run,
         argv=done.argvs[0] if done.argvs else done.argv,
         argvs=done.argvs if len(done.argvs) > 1 else (),
@@ -327,34 +278,23 @@ def _ended(run: PhaseRun, done: Completed) -> PhaseRun:
         stderr=done.stderr.decode("utf-8", "replace")[:_STDERR_BYTES],
         left_behind=done.left_behind,
         ran_on=dict(done.ran_on or {}),
+        cpus=c.pinning.record(binding, done.cpus, tool.mpi),
     )
+    well = not (done.exit_code or done.timed_out or done.left_behind)
+    run = structs.replace(run, files=c.sets.look_again(step, files, run.files, hosts, well))
+    expected = tool.leftover(step)
+    if expected is not None and not done.left_behind:
+        left = c.setup.agent.call(trees.count_files, c.directory.place, files.directory)
+        run = structs.replace(run, leftover_expected=expected, leftover=left)
+    return run, {**streams, **done.series}
 
 
 def tool_commands(plan: Plan, point: Point, step: Step, repetition: int, directory: str) -> list[list[str]]:
-    """A step's commands without their launcher: one, or one per node for a tool that knows nothing of other nodes.
-
-    `directory`: the campaign's on the target. Pure.
-    """
-    tool = tools()[point.tool]
-    return [tool.argv(step, path, seed) for path, seed in places(plan, point, step, repetition, directory)]
-
-
-def places(plan: Plan, point: Point, step: Step, repetition: int, directory: str) -> list[tuple[str, int]]:
-    """Absolute directory and seed of each command of a step: another pattern on each node. Pure."""
-    files = file_set(point, step, repetition)
-    shares = [files] if tools()[point.tool].mpi else files.shares(point.nodes)
-    return [
-        (
-            str(Path(directory) / share.directory),
-            seed_of(plan.seed, point.id, repetition, step.name + (f"@{k}" if k else "")),
-        )
-        for k, share in enumerate(shares)
-    ]
-
-
-def _timeout(step: Step, work: int, point: Point, grace_s: float) -> float:
-    """Seconds after which a step counts as hung."""
-    if step.time_s is not None:
-        return grace_s + 1.5 * step.time_s
-    work_s = work / METADATA_RATE if work else point.volume_bytes / PREPARE_BANDWIDTH
-    return grace_s + work_s / SLOWEST
+    """A step's commands without their launcher: one, or one per node for a tool that knows nothing of other nodes, each
+    with its own seed, so that nodes have different patterns. `directory`: the campaign's on the target. Pure."""
+    tool, files = tools()[point.tool], file_set(point, step, repetition)
+    commands = []
+    for k, share in enumerate([files] if tool.mpi else files.shares(point.nodes)):
+        seed = seed_of(plan.seed, point.id, repetition, step.name + (f"@{k}" if k else ""))
+        commands.append(tool.argv(step, str(Path(directory) / share.directory), seed))
+    return commands

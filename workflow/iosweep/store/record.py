@@ -272,11 +272,10 @@ class Marker(Document, frozen=True):
 
 
 class Needs(Part, frozen=True, kw_only=True, omit_defaults=True):
-    """What a point needs that was not there: time in limits.time, CPUs (the settings of pinning), a tool (and the hash
+    """What a point needs that was not there: CPUs (the settings of pinning), a tool (and the hash
     of one that did not run), mpiexec (the candidates), another launcher, or nodes and ranks that the launcher starts.
     """
 
-    time_s: Number | None = None
     cpus: CpuSettings | None = None
     tool: str | None = None
     sha256: str | None = None

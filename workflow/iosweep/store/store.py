@@ -54,14 +54,14 @@ _POINT = re.compile(r"\.[0-9a-f]{12}\Z")
 _ARCHIVE_BYTES = 256 << 20
 _CHANGED, _GONE = "its content is not what was stored", "it is gone"
 #: The lock of a Snakemake; `lock.NAME` is that of what measures.
-RUN_LOCK = "run.lock"
+SNAKEMAKE_LOCK = "run.lock"
 
 #: Folders that Snakemake tracks.
 TRACKED = ("plans", "manifests", "logs")
 #: A file beside the document of a build by Spack -> the key of its SHA-256 in `environment`.
 BESIDE_BUILD = {"spack.yaml": "file_sha256", "spack.lock": "lock_sha256"}
 #: Files of locks, which are there before the marker.
-_LOCKS = (lock.NAME, RUN_LOCK)
+_LOCKS = (lock.NAME, SNAKEMAKE_LOCK)
 Kind = TypeVar("Kind", bound=Document)
 T = TypeVar("T")
 #: The depth to which records are read.

@@ -1,0 +1,389 @@
+"""Whether an allocation can measure, before anything is written to the target: the target, before planning and in the
+job; the programs that measure; the nodes, whether they fit together, and their CPUs.
+
+Only agents touch the target, with a deadline. `unfit` decides by their answers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from iosweep.config.sweeps import Config
+from iosweep.errors import (
+    AllocationError,
+    ExitCode,
+    Obstacle,
+    Problem,
+    Refused,
+    TargetError,
+    TargetHangs,
+    Unusable,
+    cause_of_number,
+)
+from iosweep.hostlist import alike
+from iosweep.hostlist import hosts as named
+from iosweep.node import pinning, process, procfs
+from iosweep.node.facts import NodeFacts, collect
+from iosweep.plan.forecast import Forecast
+from iosweep.plan.launchers import Launcher
+from iosweep.plan.model import Allocation, Plan, Point
+from iosweep.programs import programs
+from iosweep.programs.programs import Program, candidates, find, hash_of, sha256
+from iosweep.programs.spack import Built
+from iosweep.run import agents
+from iosweep.run.agents import RemoteAgents
+from iosweep.run.launch import Commands, needs_mpiexec
+from iosweep.run.progress import Lines
+from iosweep.slurm import query
+from iosweep.store.record import Missing, Needs, RecordHead
+from iosweep.store.store import BESIDE_BUILD, Store, fits_build
+from iosweep.target import directory as campaign_directory
+from iosweep.target import identify, space, trees
+from iosweep.target.agent import Agent
+from iosweep.target.directory import Place
+from iosweep.target.identify import FileSystem, identity
+from iosweep.tools import tools
+
+#: Time limit for the target to answer here, or target.deadline if that is shorter.
+DEADLINE_S = 5.0
+_ON_TARGET = "is on the file system under test; name a directory elsewhere"
+#: What a node answers: None if all is well, why it cannot work there, or what it raised.
+Answer = str | Exception | None
+#: Below the results: the working directory of tools.
+SCRATCH = "scratch"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """An allocation that is measured, with what is open for it."""
+
+    plan: Plan
+    allocation: Allocation
+    store: Store
+    launcher: Launcher
+    lines: Lines
+    agent: Agent
+    remote: RemoteAgents | None = None  # the agents of the job's nodes; None without a job
+    built: Built | None = None  # the tools that Spack has built; None to look for tools on PATH
+    job: query.Job | None = None  # the Slurm job that we run in, on its first node
+    only: str | None = None  # part of a point's id or of a sweep's name; None for all points
+
+    def set_missing(self, points: Mapping[str, Missing]) -> None:
+        """Record points as missing, and print each reason once."""
+        for point, missing in points.items():
+            self.store.set_missing(point, missing)
+        for reason in dict.fromkeys(missing.reason for missing in points.values()):
+            self.lines.say(f"missing: {reason}")
+
+
+# Before anything is planned
+
+
+def problem(configured: Config) -> Problem | None:
+    """Why the target cannot be measured on, as far as this machine can see; None if it can."""
+    target, document = configured.settings.target, configured.documents[0]
+    ours = campaign_directory.name_of(configured.settings.campaign)
+    try:
+        with Agent(min(DEADLINE_S, target.deadline)) as agent:
+            if wrong := agent.call(identify.check_target, target.directory, ours, target.type):
+                key, message = wrong
+                return document.problem(("target", key), message)
+            lock = lock_problem(agent, target.directory, target.lock)
+    except (Refused, TargetError, TargetHangs) as error:
+        why = error.strerror if isinstance(error, TargetError) else str(error)
+        message = f"{json.dumps(target.directory)} cannot be measured on: {why}"
+        return document.problem(("target", "directory"), message)
+    return document.problem(("target", "lock"), lock) if lock else None
+
+
+def fstype(directory: str) -> str:
+    """The type of a target's file system on this machine; "" where it cannot be seen from here."""
+    try:
+        with Agent(DEADLINE_S) as agent:
+            return agent.call(identify.identify, directory)["fstype"]
+    except (Refused, TargetError, TargetHangs):
+        return ""
+
+
+def lock_problem(agent: Agent, directory: str, lock: str | None) -> str | None:
+    """Why the directory of the locks would be refused; None if it would not, or there is none."""
+    if lock is None:
+        return None
+    try:
+        there = agent.call(identify.identify, lock, "the directory")
+        here = agent.call(identify.identify, directory)
+    except (Refused, TargetError) as error:
+        return f"{lock} cannot be used: {error.strerror if isinstance(error, TargetError) else error}"
+    except TargetHangs:
+        return f"{lock} does not answer; name another one"
+    return f"{lock} {_ON_TARGET}" if identify.same_now(there, here) else None
+
+
+def check_space(made: Plan, cost: Forecast) -> int:
+    """Free bytes of the target. Raises Unusable if the plan does not fit its space, quota or layout; Refused,
+    TargetError and TargetHangs if that is not known here."""
+    target = made.target.directory
+    with Agent(DEADLINE_S) as agent:
+        directory = campaign_directory.directory_of(target, made.campaign)
+        room, found = agent.call_all((space.read_room, (target,)), (campaign_directory.read_owner, (directory,)))
+        present = agent.call(trees.measure_usage, Place(directory, str(found.get("uuid"))))["bytes"] if found else 0
+    if not (room["file_system"]["writable"] or found):  # measured elsewhere: `problem` would have refused it
+        raise Refused(f"user {procfs.user_name(os.getuid())} cannot write to {target} here")
+    obstacle = space.too_much(room["space"], present, cost.peak_bytes, cost.inodes, structs.asdict(made.limits))
+    obstacle = obstacle or space.over_quota(room["quotas"], max(0, cost.peak_bytes - present), cost.inodes)
+    if made.target.layout:
+        obstacle = campaign_directory.unsettable(room["file_system"]["fstype"]) or obstacle
+    if obstacle:
+        raise Unusable(f"does not fit {target}: {obstacle.what}", obstacle.remedy)
+    return int(room["space"]["free_bytes"])
+
+
+# In the job: the target
+
+
+def find_target(setup: Setup, done: Mapping[str, Mapping[int, RecordHead]]) -> FileSystem:
+    """Find the target, of the right type on every node, and see that neither the tools nor the lock are on it; returns
+    its file system as the first node sees it, with the source that results name it by.
+
+    Results on it are allowed on one machine only, which is noted. Raises AllocationError, Refused.
+    """
+    directory = setup.plan.target.directory
+
+    def other_type(facts: FileSystem) -> str | None:
+        wrong = identify.wrong_type(directory, facts["fstype"], facts["mount"], setup.plan.target.type)
+        return wrong and f"target.type: {wrong}"
+
+    if setup.remote:
+        answers = setup.remote.answers(identify.identify, directory)
+        if error := unfit({host: a if isinstance(a, Exception) else other_type(a) for host, a in answers.items()}):
+            raise error
+        first = answers[setup.remote.hosts[0]]
+        assert not isinstance(first, Exception)
+        facts = first
+    else:
+        facts = setup.agent.call(identify.identify, directory)
+        if why := other_type(facts):
+            raise Refused(why)
+    if way := setup.agent.call(identify.find_open_directory, directory):
+        if identify.is_root():
+            raise Refused(f"root cannot measure on {directory}: {way}")
+        setup.lines.note(way)
+    on_root = facts["device"] == Path("/").stat().st_dev
+    if on_root:  # is this the mount point of the file system that was measured before, without the mount?
+        targets = [result.target for repetitions in done.values() for result in repetitions.values()]
+        before = {identity(t.facts): (t.source, t.fstype) for t in targets if t.directory == directory}
+        if before and identity(facts) not in before:
+            source, fstype = min(before.values())
+            raise AllocationError(
+                ExitCode.REFUSED,
+                f"the target {directory} is on the root file system now, and was on {source} ({fstype}) when it was"
+                " measured; is that mounted? (If this is meant, take another campaign name.)",
+            )
+    results = setup.store.path.absolute()
+    there = next(path for path in (results, *results.parents) if path.exists())
+    if facts["device"] == there.stat().st_dev:
+        setup.lines.note("the results are on the file system under test")
+    elif on_root:
+        setup.lines.note("the target is on the root file system")
+    tools_directory = setup.built and str(setup.built.file.absolute().parent.parent)
+    for key, path in (("target.lock", setup.plan.target.lock), ("tools.directory", tools_directory)):
+        if path and identify.same_now(setup.agent.call(identify.identify, path, key), facts):
+            if key == "target.lock" or setup.job:  # a login node may not have seen it
+                raise AllocationError(ExitCode.REFUSED, f"{key} {path} {_ON_TARGET}", lasting=True)
+            setup.lines.note(f"{key} {path} is on the file system under test")
+    ours = campaign_directory.directory_of(directory, setup.plan.campaign)
+    if (claimed := setup.store.claimed()) and claimed.directory == ours:
+        marked = setup.agent.call(campaign_directory.has_marker, ours, claimed.uuid)
+        facts["source"] = identify.same_source(claimed.source, facts, marked)
+    return facts
+
+
+def unfit(answers: Mapping[str, Answer]) -> AllocationError | None:
+    """The error that the nodes' answers amount to; None if all nodes can work on the target. Pure."""
+    bad = {
+        host: target_error(answer) if isinstance(answer, TargetError) else str(answer)
+        for host, answer in answers.items()
+        if answer is not None
+    }
+    if not bad:
+        return None
+    fit = [host for host in answers if host not in bad]
+    message = "; ".join(f"on {each}" for each in alike(bad))
+    if fit:
+        message += f"; {named(fit)} can work there"
+    hangs = any(isinstance(answer, TargetHangs) for answer in answers.values())
+    refused = all(isinstance(answer, str | Refused) for answer in answers.values())
+    return AllocationError(
+        ExitCode.HANGS if hangs else ExitCode.REFUSED,
+        message,
+        lasting=refused and len(bad) > 1,  # of a single node it is unknown whether the node or the target is at fault
+        nodes=() if len(bad) > 1 and not fit else list(bad),
+    )
+
+
+def target_error(error: TargetError) -> str:
+    """A sentence on an error of the target: what its number means, then the system's words."""
+    known = cause_of_number(error.errno)
+    return f"{known.text}: {error.strerror}" if known else str(error.strerror)
+
+
+# In the job: programs and nodes
+
+
+def find_programs(setup: Setup) -> Commands:
+    """Find the programs. Points that lack one are recorded as missing. Raises AllocationError for another build."""
+    launcher, search = setup.launcher, setup.built.search if setup.built else None
+    used = sorted({point.tool for point in setup.allocation.points})
+    asked = {name: find(tools()[name], setup.agent.run, search) for name in used}
+    found = {name: program for name, program in asked.items() if isinstance(program, Program)}
+    mpiexec = needs_mpiexec(launcher, [tools()[name] for name in found], search)
+
+    def lacks(point: Point) -> Missing | None:
+        """The needs of a point that this machine does not meet."""
+        if lacking := launcher.lacks(point):
+            return Missing(msgspec.convert(lacking[0], Needs), lacking[1])
+        if isinstance(program := asked[point.tool], Obstacle):
+            sha = sha256(point.tool, search) if program.lasting else None
+            return Missing(Needs(tool=point.tool, sha256=sha), str(program))
+        if tools()[point.tool].mpi and isinstance(mpiexec, Obstacle):
+            reason = f"the launcher {launcher.name} cannot be used: {mpiexec}"
+            return Missing(Needs(mpiexec=tuple(candidates(search, launcher.manager))), reason)
+        return None
+
+    lacking = {point.id: missing for point in setup.allocation.points if (missing := lacks(point))}
+    setup.set_missing(lacking)
+    for point in setup.allocation.points:
+        if point.id not in lacking:
+            setup.store.set_missing(point.id, None)
+    if setup.built and (other := [p.path for t, p in found.items() if p.sha256 != setup.built.hashes().get(t)]):
+        raise AllocationError(
+            ExitCode.REFUSED,
+            f"{other[0]} is not the file that {setup.built.file} says; remove {setup.built.file}, and the next run"
+            " verifies the tools anew",
+            lasting=True,
+        )
+    return Commands(
+        setup.agent,
+        launcher,
+        setup.store.path / SCRATCH,
+        None if isinstance(mpiexec, Obstacle) else mpiexec,
+        found,
+        setup.job.id if setup.job else None,
+        setup.remote,
+    )
+
+
+def check_launcher(setup: Setup, commands: Commands, used: Iterable[str]) -> None:
+    """Start ranks of each tool that is used; points of a tool whose ranks do not start are recorded as missing."""
+    for name in sorted(used):
+        if tools()[name].mpi and (reason := commands.no_start(tools()[name])):
+            missing = Missing(Needs(launcher=setup.launcher.name), reason)
+            setup.set_missing({point.id: missing for point in setup.allocation.points if point.tool == name})
+
+
+def keep_build(setup: Setup, commands: Commands) -> str:
+    """Store the builds of the programs; returns the key of their document."""
+    built = setup.built
+    document = built.document if built else programs.path_build(commands.programs, commands.mpiexec)
+    key = programs.build_key(document)
+    setup.store.put("builds", key, document)
+    if built:
+        for name in BESIDE_BUILD:
+            original = (built.file.parent / "environment" / name).read_bytes()
+            if fits_build(document, name, original):  # it may have been damaged since
+                setup.store.keep(f"builds/{key}.{name}", original)
+    return key
+
+
+def inspect(setup: Setup, target: FileSystem, commands: Commands) -> dict[str, NodeFacts]:
+    """host -> what the node is like, the first is ours. `target`: as the first node sees it.
+
+    Raises AllocationError where a node does not see the target, the tools or the results of the first one.
+    """
+    directory, reserved = setup.plan.target.directory, setup.plan.cpus.reserved
+    paths = {name: program.path for name, program in commands.programs.items()}
+    if commands.mpiexec:
+        paths["mpiexec"] = commands.mpiexec.path
+    if (remote := setup.remote) is None:
+        here = collect(target, setup.agent.call(identify.read_space, directory), reserved_cpus=reserved)
+        return {here.host: here}
+    answers = remote.answers(agents.facts, directory, paths, reserved)
+    failed = {host: answer if isinstance(answer, Exception) else None for host, answer in answers.items()}
+    if error := unfit(failed):
+        raise error
+    seen = {host: answer for host, answer in answers.items() if not isinstance(answer, Exception)}
+    hashes = {name: program.sha256 for name, program in commands.programs.items()}
+    for host, one in seen.items():
+        for name, libraries in one.absent.items():
+            lacks = f"{name} cannot run on {host}: {', '.join(libraries)} is not found there"
+            raise AllocationError(ExitCode.REFUSED, lacks, nodes=[host])
+        if wrong := other_target(target, one.target) or other_build(hashes, one.builds):
+            if setup.built and one.builds != hashes:
+                wrong += f"; is tools.directory ({setup.built.file.parent.parent}) mounted there?"
+            # another job may be given other nodes, unless each has a disk of this name
+            each_own = identity(target) != identity(one.target) and target["source"] == one.target["source"]
+            differs = f"{host} differs from {remote.hosts[0]}: {wrong}"
+            raise AllocationError(ExitCode.REFUSED, differs, lasting=each_own, nodes=[host])
+    results = setup.store.path.absolute()
+    ours = str(results / "plans" / f"{setup.plan.digest}.json")
+    if away := [host for host, theirs in remote.call(hash_of, ours).items() if theirs != hash_of(ours)]:
+        raise AllocationError(
+            ExitCode.REFUSED,
+            f"{named(away)}: the results {results} do not exist there; every node must see the directory that"
+            " snakemake runs in",
+            nodes=away,
+        )
+    return {host: structs.replace(one.node, host=host) for host, one in seen.items()}
+
+
+def other_target(here: FileSystem, there: FileSystem) -> str | None:
+    """Why a node cannot measure on the target of the first one, or None. Pure."""
+    if identity(here) != identity(there):
+        return (
+            f"the target is on the file system {there['source']} ({there['fstype']}) there, and on {here['source']}"
+            f" ({here['fstype']}) on the first node; is it mounted there, and shared?"
+        )
+    return None if there["writable"] else "the target cannot be written to from there"
+
+
+def other_build(builds: Mapping[str, str], found: Mapping[str, str | None]) -> str | None:
+    """Which tool is not the same on a node as on the first one, or None. Pure."""
+    for tool, build in builds.items():
+        if found.get(tool) is None:
+            return f"{tool} does not exist there under the same path"
+        if found[tool] != build:
+            return f"{tool} is a different build there"
+    return None
+
+
+def pin(setup: Setup, nodes: Mapping[str, NodeFacts]) -> pinning.Pinning:
+    """Decide which CPUs ranks are bound to, and keep ourselves to the usable ones.
+
+    Points with more ranks than CPUs are recorded as missing. Raises Refused.
+    """
+    settings, remote = setup.plan.cpus, setup.remote
+    decided = pinning.decide(settings, nodes, slurm=remote is not None)
+    for note in decided.notes:
+        setup.lines.say(note)
+    if decided.mode in pinning.BINDS:
+        usable = {host: sorted(cpus) for host, cpus in decided.usable_of.items()}
+        if remote:
+            remote.call(process.keep_to, each={host: [cpus] for host, cpus in usable.items()})
+        here = next(iter(usable.values()))
+        setup.agent.call(process.keep_to, here)
+        process.keep_to(here)
+    setup.set_missing(
+        {
+            point.id: Missing(Needs(cpus=settings), reason)
+            for point in setup.allocation.points
+            if tools()[point.tool].mpi and (reason := decided.lacks(point.tasks // point.nodes))
+        }
+    )
+    return decided
