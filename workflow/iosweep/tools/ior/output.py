@@ -52,7 +52,9 @@ def judge(run: Run, log_seen: bool) -> Judged:
     if not log_seen and "1" in (run.parameters.get("checkRead"), run.parameters.get("checkWrite")):
         remarks.append(ReadingProblem("suspect", "data was checked: only IOR's messages tell whether it was right"))
     remarks += [ReadingProblem(one.severity, str(one)) for one in said if one.severity != "invalid"]
-    expected = _expected_bytes(run)
+    expected = None  # bytes of an operation on the whole files
+    if run.block_bytes is not None and run.segments is not None and run.tasks is not None:
+        expected = run.block_bytes * run.segments * run.tasks
     results = []
     for at, result in enumerate(_attached(run)):
         moved = result.moved.moved if result.moved else expected
@@ -63,9 +65,6 @@ def judge(run: Run, log_seen: bool) -> Judged:
             if result.access == "read":
                 why = "was bounded by time: only IOR's messages tell whether it read beyond what is allocated"
                 remarks.append(ReadingProblem("suspect", f"{result.name} {why}", at))
-        elif run.layout == "csv" and not _is_whole(run, result):
-            why = "bandwidth x time is no whole number of blocks: -D ended it, and IOR's messages are missing"
-            remarks.append(ReadingProblem("suspect", f"{result.name}: {why}", at))
         if run.shifts and result.access == "read" and (run.nodes or 1) > 1 and run.clients_per_node is None:
             why = "nodes have unlike numbers of ranks, so with -C some read what their own node wrote"
             remarks.append(ReadingProblem("suspect", f"{result.name}: {why}", at))
@@ -75,7 +74,12 @@ def judge(run: Run, log_seen: bool) -> Judged:
             remarks.append(ReadingProblem("invalid", text, at))
         if not result.bandwidth_bytes_per_s or result.ops_per_s == 0:
             remarks.append(ReadingProblem("invalid", f"{result.name}: a figure is 0", at))
-        results.append(replace(result, bytes_moved=moved, bandwidth_bytes_per_s=_bandwidth(run, result)))
+        # the bandwidth with the most digits: with one iteration, Max Write and Max Read say the same as the row
+        bandwidth = run.most.get(result.access, result.bandwidth_bytes_per_s)
+        several = len([other for other in run.results if other.access == result.access]) > 1
+        if several or abs(bandwidth - result.bandwidth_bytes_per_s) > _ROUNDED * result.bandwidth_bytes_per_s:
+            bandwidth = result.bandwidth_bytes_per_s
+        results.append(replace(result, bytes_moved=moved, bandwidth_bytes_per_s=bandwidth))
     return Judged(results, list(dict.fromkeys(problems)), list(dict.fromkeys(remarks)))
 
 
@@ -84,17 +88,11 @@ def _slack_bytes(result: Result) -> float:
     return result.bandwidth_bytes_per_s * CLOCK_S + result.total_s * MIB / 100
 
 
-def _is_whole(run: Run, result: Result) -> bool:
-    """Whether a row of CSV moved whole blocks of all tasks, as it does without a time limit."""
-    moved, unit = result.bandwidth_bytes_per_s * result.total_s, (run.block_bytes or 0) * (run.tasks or 0)
-    return not unit or abs(moved - max(1, round(moved / unit)) * unit) <= _slack_bytes(result)
-
-
 def _of_run(run: Run) -> Iterator[str]:
     """Differences between a run and its command."""
     if not run.results and not run.problems:
         yield "no results"
-    if run.layout == "table" and "api" not in run.options:
+    if run.layout == "table" and "api" not in run.options and not run.problems:
         yield (
             f"not read: IOR {run.version} (3.3 and newer are)"
             if _TOO_OLD.match(run.version or "")
@@ -118,13 +116,6 @@ def _missing(run: Run) -> list[str]:
     expected = ((access, k) for k in range(min(wanted, len(found) + 1)) for access in names)
     lost = [f"{access} of iteration {k} is missing" for access, k in expected if (access, k) not in there]
     return lost[:1] if found else []
-
-
-def _expected_bytes(run: Run) -> int | None:
-    """Bytes of an operation on the whole files. CSV does not tell segments."""
-    if run.block_bytes is None or run.segments is None or run.tasks is None:
-        return None
-    return run.block_bytes * run.segments * run.tasks
 
 
 def _attached(run: Run) -> Iterator[Result]:
@@ -155,13 +146,6 @@ def _of_bytes(run: Run, result: Result) -> Iterator[tuple[ProblemSeverity, str]]
         yield "suspect", f": {moved.moved} bytes were moved, and by stat() the files have {moved.stat}: {why}"
 
 
-def _bandwidth(run: Run, result: Result) -> float:
-    """The bandwidth with the most digits: with one iteration, Max Write and Max Read say the same as the row."""
-    own, alike = result.bandwidth_bytes_per_s, [one for one in run.results if one.access == result.access]
-    told = run.most.get(result.access, own)
-    return told if len(alike) == 1 and abs(told - own) <= _ROUNDED * own else own
-
-
 # -- a campaign's own runs ---------------------------------------------------------------------------------------------
 
 
@@ -177,12 +161,28 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     if not document:
         return Parsed(evidence=Evidence(messages=messages), problems=["IOR wrote no summary", *messages[:3]])
     run, judged = summary(document, stdout)
-    evidence = _evidence(run, judged, step, messages)
+    distinct = command.distinct_bytes(step.number("transfer_size"))
+    repeats = step.number("file_size") > distinct
+    evidence = Evidence(
+        errors=[*judged.problems, *(one.text for one in judged.remarks if one.severity == "invalid")],
+        doubts=[one.text for one in judged.remarks if one.severity == "suspect"],
+        tasks=run.tasks,
+        nodes=run.nodes,
+        shifts=run.shifts,
+        shift=run.clients_per_node,
+        repeats=f"IOR's random data begins anew after {human_size(distinct)} of a file" if repeats else "",
+        not_flushed=run.off.get("fsync", ""),
+        messages=messages,
+        echo=compared(command.argv(step, "", 0), run),
+    )
     if len(judged.results) != 1:
         many = f"holds {len(judged.results)} results, not one" if judged.results else "holds no result"
         return Parsed(run.version, {}, evidence, [f"IOR's summary {many}"])
     (result,), wanted = judged.results, "read" if phase.reads else "write"
     moved = result.moved.moved if result.moved else (run.tasks or step.tasks) * step.number("file_size")
+    ranks: list[float] = []  # the rate of each, over its own time from the open to the close
+    if command.times_tell_rates(step):
+        ranks = logs.rank_column(streams.get("ranks", b""), "throughput-withopenclose", step.tasks, wanted)
     evidence = replace(
         evidence,
         silent_directions=sorted({wanted} - {result.access}),
@@ -191,7 +191,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         rate_times_runtime_bytes=result.bandwidth_bytes_per_s * result.total_s,
         clock_s=CLOCK_S,
         timed_s=result.total_s,
-        node_rates=_rank_rates(streams.get("ranks", b""), wanted, step),
+        node_rates=[NodeRate("", k, rate, rate / step.number("transfer_size")) for k, rate in enumerate(ranks)],
     )
     figures = {**_figures(result), "ops": moved // step.number("transfer_size")}
     figures["bytes_read" if phase.reads else "bytes_written"] = moved
@@ -224,32 +224,6 @@ def _figures(result: Result) -> dict[str, float]:
     if result.ops_per_s is not None:
         figures |= dict.fromkeys(("ops_per_s", f"{result.access}_ops_per_s"), result.ops_per_s)
     return figures
-
-
-def _evidence(run: Run, judged: Judged, step: Step, messages: list[str]) -> Evidence:
-    """The evidence of the whole run."""
-    distinct = command.distinct_bytes(step.number("transfer_size"))
-    repeats = step.number("file_size") > distinct
-    return Evidence(
-        errors=[*judged.problems, *(one.text for one in judged.remarks if one.severity == "invalid")],
-        doubts=[one.text for one in judged.remarks if one.severity == "suspect"],
-        tasks=run.tasks,
-        nodes=run.nodes,
-        shifts=run.shifts,
-        shift=run.clients_per_node,
-        repeats=f"IOR's random data begins anew after {human_size(distinct)} of a file" if repeats else "",
-        not_flushed=run.off.get("fsync", ""),
-        messages=messages,
-        echo=compared(command.argv(step, "", 0), run),
-    )
-
-
-def _rank_rates(document: bytes, access: str, step: Step) -> list[NodeRate]:
-    """The rate of each rank, over its own time from the open to the close."""
-    if not command.times_tell_rates(step):
-        return []
-    rates = logs.rank_column(document, "throughput-withopenclose", step.tasks, access)
-    return [NodeRate("", k, rate, rate / step.number("transfer_size")) for k, rate in enumerate(rates)]
 
 
 #: Options that differ from run to run, and the file beside the summary.
@@ -322,28 +296,15 @@ def _reading(run: Run, judged: Judged) -> tuple[list[dict[str, Cell]], list[Read
     return rows, remarks
 
 
-def _file_size(run: Run, result: Result) -> int | None:
-    """Bytes of a rank's file, or of its part of a shared file, where the operation went over all of them."""
-    if not run.block_bytes or not run.segments:
-        return None
-    asked, moved = run.block_bytes * run.segments, result.bytes_moved
-    if moved is None:
-        return None if run.time_bounded or run.status_file else asked
-    return asked if run.tasks and moved >= asked * run.tasks else None
-
-
-def _others(run: Run, access: str) -> str | None:
-    """Options that change I/O and are in no column; None without a command line."""
-    if run.asked is None:
-        return None
-    told = sorted((name, run.asked[name]) for name in run.asked.keys() - _NO_CONDITIONS - _OF_OTHERS[access])
-    return " ".join(f"-{name}" if not value or "/" in value else f"-{name}={value}" for name, value in told)
-
-
 def _identity(run: Run, result: Result) -> dict[str, Cell | None]:
     """Columns of the result table (columns.py) that identify the run."""
     order = None if run.random is None else "rand" if run.random else "seq"
     machine = run.options.get("Machine", "").split()  # `Linux node01`, behind which -v prints more
+    others = None  # options that change I/O and are in no column
+    if run.asked is not None:
+        names = run.asked.keys() - _NO_CONDITIONS - _OF_OTHERS[result.access]
+        told = sorted((name, run.asked[name]) for name in names)
+        others = " ".join(f"-{name}" if not value or "/" in value else f"-{name}={value}" for name, value in told)
     return {
         "tool": "ior",
         "tool_version": run.version,
@@ -357,7 +318,7 @@ def _identity(run: Run, result: Result) -> dict[str, Cell | None]:
         "tasks": run.tasks,
         "transfer_size_bytes": run.transfer_bytes,
         "segments": run.segments,
-        "other_options": _others(run, result.access),
+        "other_options": others,
         "phase_time_s": float(run.stonewall_s) if run.stonewall_s else None,
         "o_direct": run.o_direct,
         "fsync": run.fsync if result.access == "write" else None,
@@ -373,10 +334,15 @@ def _identity(run: Run, result: Result) -> dict[str, Cell | None]:
 
 def _measured(run: Run, result: Result) -> dict[str, Cell | None]:
     """Columns that say how much was moved, and how fast."""
-    moved, transfer = result.bytes_moved, run.transfer_bytes
+    moved, transfer, size_bytes = result.bytes_moved, run.transfer_bytes, None
+    if run.block_bytes and run.segments:  # of a rank's part of the files, where the operation went over all of them
+        whole = run.block_bytes * run.segments
+        unknown = moved is None and (run.time_bounded or run.status_file)
+        less = moved is not None and not (run.tasks and moved >= whole * run.tasks)
+        size_bytes = None if unknown or less else whole
     return {
         **_figures(result),
-        "file_size_bytes": _file_size(run, result),
+        "file_size_bytes": size_bytes,
         "bytes_written" if result.access == "write" else "bytes_read": moved,
         "ops": moved // transfer if moved is not None and transfer and moved % transfer == 0 else None,
     }

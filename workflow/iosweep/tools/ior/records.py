@@ -1,4 +1,4 @@
-"""IOR's output -> its runs: tables and CSV among the lines of a log, JSON summaries, and messages beside them. Pure.
+"""IOR's output -> its runs: tables among the lines of a log, JSON summaries, and messages beside them. Pure.
 
 JSON nests results by iteration in 3.3, and has a flat list without iterations from 4.0 on. IOR prints its command line
 without quotes: an argument with blanks cannot be told from several.
@@ -93,7 +93,6 @@ class Result:
     io_s: float
     close_s: float
     total_s: float
-    tasks: int | None = None
     moved: Moved | None = None
     bytes_moved: int | None = None
 
@@ -102,7 +101,7 @@ class Result:
         return f"{self.access} of iteration {self.iteration}"
 
 
-#: Field of a result -> its column in tables and CSV, its key in JSON, and their unit.
+#: Field of a result -> its column in tables, its key in JSON, and their unit.
 _FIGURES = {
     "bandwidth_bytes_per_s": ("bw(MiB/s)", "bwMiB", MIB),
     "ops_per_s": ("IOPS", "iops", 1),
@@ -125,10 +124,10 @@ def _result(row: Mapping[str, Any], iteration: int, is_json: bool = False) -> Re
             raise ValueError(f"{where} is {row[where]}")
     if row["access"] not in OPERATIONS:
         raise ValueError(f"access is {str(row['access'])[:40]}")
-    return Result(row["access"], iteration, tasks=None if is_json else size(row.get("numTasks")), **found)
+    return Result(row["access"], iteration, **found)
 
 
-Layout = Literal["table", "csv", "json"]
+Layout = Literal["table", "json"]
 
 
 @dataclass
@@ -174,10 +173,6 @@ class Run:
         texts = self.parameters.get(parameter), self.options.get(option), self.command.get(letter)
         return next((number for text in texts if (number := size(text)) is not None), None)
 
-    def _of_rows(self, name: str) -> int | None:
-        """A size from the rows of CSV, which has no options."""
-        return round(getattr(self.results[0], name)) if self.layout == "csv" and self.results else None
-
     def _flag(self, parameter: str) -> bool | None:
         number = size(self.parameters.get(parameter))
         return None if number is None else number != 0
@@ -188,7 +183,7 @@ class Run:
 
     @property
     def tasks(self) -> int | None:
-        return self._told(option="tasks") or next((row.tasks for row in self.results if row.tasks), None)
+        return self._told(option="tasks")
 
     @property
     def nodes(self) -> int | None:
@@ -216,11 +211,11 @@ class Run:
 
     @property
     def block_bytes(self) -> int | None:
-        return self._told("blockSize", "blocksize", "b") or self._of_rows("block_bytes")
+        return self._told("blockSize", "blocksize", "b")
 
     @property
     def transfer_bytes(self) -> int | None:
-        return self._told("transferSize", "xfersize", "t") or self._of_rows("transfer_bytes")
+        return self._told("transferSize", "xfersize", "t")
 
     @property
     def file_per_process(self) -> bool | None:
@@ -300,7 +295,7 @@ _MOVED = re.compile(
 _STONEWALLED = re.compile(r"WARNING: maybe caused by deadlineForStonewalling\.?", re.IGNORECASE)
 #: IOR does without the fsync that it was asked for.
 _FSYNC_OFF = re.compile(r"fsync\(\) (?:only available in|not supported in) .{1,80}Using value of 0\b")
-_CSV = "access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter"
+_CSV = "access,bw(MiB/s),"
 #: Columns of the table in every version; IOPS and latency came during 3.3.
 _TABLE = frozenset({"access", "iter", *(column for column, *_ in _FIGURES.values())} - {"IOPS"})
 #: Columns of the summary of all tests, which says nothing that the rows do not.
@@ -369,9 +364,8 @@ class Reader:
             if lost := sorted(_TABLE.difference(words)):
                 self._table().problems.append(f"the table's header lacks {', '.join(lost)}")
             self._columns = words
-        elif text == _CSV:
-            self._open("csv")
-            self._columns = _CSV.split(",")
+        elif text.startswith(_CSV):
+            self._open("table").problems.append("not read: IOR's CSV, which does not tell what ran; its JSON does")
         elif match := _MAX.fullmatch(text):
             self._table().most[match[1].lower()] = float(match[2]) * MIB
         elif text.startswith("Writing output to"):
@@ -381,8 +375,8 @@ class Reader:
         elif words[0] == "Finished" and not self._over:
             self._current.options["Finished"] = text.partition(":")[2].strip()
             self._over = True
-        elif words[0].partition(",")[0] in OPERATIONS:
-            return self._row(text.split(",") if "," in words[0] else words)
+        elif words[0] in OPERATIONS:
+            return self._row(words)
         else:
             return words[0] == "remove" or self._warning(text)
         return True
@@ -445,14 +439,11 @@ def _pieces(text: str) -> Iterator[str | list[Run]]:
         except (ValueError, RecursionError) as error:
             following = _START.search(text, start.end())
             at = following.start() if following else len(text)
-            yield [Run("json", problems=[_damage(text[start.start() : at], error)])]
+            damage = f"the JSON is damaged (-v of IOR 4.0 or a quote in a path makes it so): {error}"
+            if '"Finished"' not in text[start.start() : at]:
+                damage = "the JSON is cut: the run did not end"
+            yield [Run("json", problems=[damage])]
     yield text[at:]
-
-
-def _damage(text: str, error: Exception) -> str:
-    if '"Finished"' not in text:
-        return "the JSON is cut: the run did not end"
-    return f"the JSON is damaged (-v of IOR 4.0 or a quote in a path makes it so): {error}, from its beginning on"
 
 
 def _runs(document: Any) -> list[Run]:
