@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 LARGEST_RATE = float(1 << 50)
 #: Bins in which a latency doubles: each is 9 % wide.
 BINS_PER_OCTAVE = 8
+#: I/Os that must be slower than a percentile: of fewer, it is the luck of a few, and the percentile is left out. So
+#: p99 takes 1,000 I/Os and p99.9 takes 10,000.
+SLOWER_IOS = 10
 #: How much larger the upper bound of a bin is than that of the one before.
 FACTOR = 2 ** (1 / BINS_PER_OCTAVE)
 
@@ -112,16 +115,16 @@ class Histogram:
         """Number of I/Os."""
         return sum(self.counts)
 
-    def percentiles(self, wanted: Sequence[float], beyond: int) -> list[float]:
+    def percentiles(self, wanted: Sequence[float], slower: int = SLOWER_IOS) -> list[float]:
         """Latencies in seconds below which these percents of the I/Os are; `wanted` ascends.
 
-        Interpolated inside a bin on its logarithmic scale. The list ends where fewer than `beyond` I/Os are slower.
+        Interpolated inside a bin on its logarithmic scale. The list ends where fewer than `slower` I/Os are above.
         """
         found: list[float] = []
         total, seen, bin_ = self.total, 0, -1
         for percent in wanted:
             target = percent / 100 * total
-            if total - target < beyond - 1e-9 * total:
+            if total - target < slower - 1e-9 * total:
                 break
             while seen < target and bin_ + 1 < len(self.counts):
                 bin_ += 1

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from iosweep.store.ingested import MOST_BYTES
 from iosweep.text import printable
 from iosweep.tools import tools
 from iosweep.tools.reading import Reading
 
-#: Bytes of a file: no output of a tool is larger.
-MOST_BYTES = 256 << 20
 #: Lines that a tool prints once or twice a run: of more, a file is no log.
 MOST_SIGNS = 100_000
 #: Bytes at the beginning of an archive, an image or a database that have a zero byte; a cut log may have some later.

@@ -413,8 +413,6 @@ MOST_VALUES, MOST_LINES, MOST_BYTES = 60, 8, 350_000
 _RATES = {"bandwidth_bytes_per_s": formats.THROUGHPUT, "ops_per_s": formats.OPS}
 #: Percents of the drawn latencies.
 PERCENTS = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999)
-#: Least number of I/Os slower than a percentile, as for the columns of percentiles.
-_BEYOND = 10
 
 
 class Line(Struct, frozen=True, omit_defaults=True):
@@ -526,7 +524,5 @@ def list_latencies(results: Sequence[PointSummary], known: Mapping[tuple[str, st
     merged = [known.get((result.point, result.phase)) for result in results]
     return {
         "percents": PERCENTS,
-        "of": [
-            [float(f"{value:.3g}") for value in one.percentiles(PERCENTS, _BEYOND)] if one else [] for one in merged
-        ],
+        "of": [[float(f"{value:.3g}") for value in one.percentiles(PERCENTS)] if one else [] for one in merged],
     }

@@ -1,4 +1,5 @@
-"""The reading of a file that others made (`iosweep parse`), and when a figure is not plausible."""
+"""When a figure is not plausible (too short a run, more I/Os in flight than asked for), and `Reading`: the rows and
+problems of a file that others made (`iosweep parse`)."""
 
 from __future__ import annotations
 

@@ -63,12 +63,11 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         return Parsed(version, {}, evidence, problems)
     windows, error_s = _windows(hosts, nodes)
     try:
-        figures = together(nodes, phase, _window_s(windows))
+        begins, ends = ([window[at] for window in windows.values()] for at in (0, 1))
+        figures = together(nodes, phase, max(ends) - min(begins))  # from the first I/O of any to the last
     except UNREADABLE as error:
         return Parsed(version, {}, evidence, [f"the nodes' outputs cannot be put together: {reason(error)}"])
-    if windows:
-        begins = [window.begin_s for window in windows.values()]
-        figures["start_skew_s"] = max(begins) - min(begins)
+    figures["start_skew_s"] = max(begins) - min(begins)
     each_node = {name: parsed for name, (parsed, _) in nodes.items()}
     own = [parsed.evidence.latencies for parsed in each_node.values()]
     latencies = None if None in own else Histogram.merged(one for one in own if one)
@@ -79,18 +78,11 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     return Parsed(version, figures, with_logs(evidence, each_node, each, step), [])
 
 
-def _window_s(windows: Mapping[str, Window]) -> float | None:
-    """From the first node's first I/O to the last node's last; None where that is not known."""
-    begins, ends = [one.begin_s for one in windows.values()], [one.end_s for one in windows.values()]
-    return max(ends) - min(begins) if windows and max(ends) > min(begins) else None
-
-
 def _node(streams: Streams, k: int, host: Host, phase: Phase, asked: Options) -> Node:
     """The report of a node, with the life of its process by our clock."""
     parsed, parts = output.parse(streams.get(f"stdout@{k}", b""), phase, asked)
-    wall_s = None if host.started is None or host.ended is None else host.ended - host.started
     tasks = series.workers(streams.get(f"{series.STREAM}@{k}", b""))
-    return replace(parsed, evidence=replace(parsed.evidence, tasks=tasks, wall_s=wall_s)), parts
+    return replace(parsed, evidence=replace(parsed.evidence, tasks=tasks, wall_s=host.ended - host.started)), parts
 
 
 _hosts_decoder = msgspec.json.Decoder(list[Host])
@@ -109,8 +101,7 @@ def _hosts(stored: bytes, nodes: int) -> tuple[list[Host], str]:
 
 
 def _windows(hosts: Sequence[Host], nodes: Mapping[str, Node]) -> tuple[dict[str, Window], float]:
-    """Each node's window of I/O on the common clock, and by how much their difference may be wrong in seconds; none
-    where one of them is not known.
+    """Each node's window of I/O on the common clock, and by how much their difference may be wrong in seconds.
 
     From 3.36 on fio tells when its workers began (`job_start`, ms, by the node's clock): within 2 ms of the first I/O
     in 20 runs of 3.42. Before, it is the end of the process minus the run time. That is late by the time that fio takes
@@ -119,30 +110,20 @@ def _windows(hosts: Sequence[Host], nodes: Mapping[str, Node]) -> tuple[dict[str
     another clock; from the start of the process to the first I/O it took 190 to 340 ms, more with more files. All must
     be of one kind: they are late differently (3.42 takes 150 ms to end).
     """
-    runtimes = {name: parsed.figures["runtime_s"] for name, (parsed, _) in nodes.items()}
+    printed: dict[str, Window] = {}
+    from_end: dict[str, Window] = {}
+    for host in hosts:
+        parsed, _ = nodes[host.host]
+        runtime_s, began_s = parsed.figures["runtime_s"], parsed.evidence.began_s
+        if began_s is not None:
+            begin_s, slack_s = began_s - host.clock_offset_s, _SLACK_S + host.clock_error_s
+            if host.started - slack_s <= begin_s <= host.ended + slack_s:  # not where a clock was set meanwhile
+                printed[host.host] = Window(begin_s, begin_s + runtime_s)
+        from_end[host.host] = Window(host.ended - runtime_s, host.ended)
     clocks_s = max(host.clock_error_s for host in hosts)
-    for begins, error_s in ((_printed_begin, _PRINTED_ERROR_S), (_begin_from_end, _END_ERROR_S)):
-        found = {host.host: begins(host, nodes[host.host][0]) for host in hosts}
-        known = {name: begin for name, begin in found.items() if begin is not None}
-        if len(known) == len(hosts):
-            windows = {name: Window(begin, begin + runtimes[name]) for name, begin in known.items()}
-            return windows, error_s + 2 * clocks_s
-    return {}, 0.0
-
-
-def _printed_begin(host: Host, parsed: Parsed) -> float | None:
-    if host.clock_offset_s is None or parsed.evidence.began_s is None:
-        return None
-    begin_s = parsed.evidence.began_s - host.clock_offset_s
-    if host.started is None or host.ended is None:
-        return begin_s
-    slack_s = _SLACK_S + host.clock_error_s
-    within = host.started - slack_s <= begin_s <= host.ended + slack_s  # not where a clock was set meanwhile
-    return begin_s if within else None
-
-
-def _begin_from_end(host: Host, parsed: Parsed) -> float | None:
-    return None if host.ended is None else host.ended - parsed.figures["runtime_s"]
+    if len(printed) == len(hosts):
+        return printed, _PRINTED_ERROR_S + 2 * clocks_s
+    return from_end, _END_ERROR_S + 2 * clocks_s
 
 
 def with_logs(evidence: Evidence, nodes: Mapping[str, Parsed], logs: Sequence[bytes], step: Step) -> Evidence:

@@ -83,13 +83,19 @@ def of_entry(
         latencies = latency_histogram(parts.values(), phase.kind == "metadata")
     except UNREADABLE as error:
         return Parsed(version or None, {}, Evidence(messages=messages), [reason(error)]), {}
+    errors = []
+    if job.error:
+        errors.append(f"error {job.error}" + (f": {messages[0].strip()[:200]}" if messages else ""))
+    short, dropped = sum(part.short_ios for part in parts.values()), sum(part.drop_ios for part in parts.values())
+    if short or dropped:
+        errors.append(f"{short} short and {dropped} dropped I/Os")
     evidence = Evidence(
-        errors=_errors(job, list(parts.values()), messages),
+        errors=errors,
         silent_directions=[name for name, part in parts.items() if not part.total_ios],
         unasked_directions=[n for n, part in directions.items() if not wanted[n] and part.total_ios],
         worker_seconds=(job.job_runtime or 0) / 1000,
         depth_percent=job.iodepth_level or {},
-        computing=_computing(job),
+        computing=job.usr_cpu / (job.usr_cpu + job.sys_cpu) if job.usr_cpu else 0.0,
         rate_times_runtime_bytes=sum(part.bw_bytes * part.runtime / 1000 for part in parts.values()),
         transferred_bytes=sum(part.io_bytes for part in parts.values()),
         began_s=job.job_start / 1000 if job.job_start else None,
@@ -121,21 +127,6 @@ def _figures(parts: Parts, phase: Phase) -> dict[str, float]:
             figures[f"{name}_ops_per_s"] = part.iops
             figures["bytes_read" if name == "read" else "bytes_written"] = part.io_bytes
     return figures | latency_columns({name: [part] for name, part in parts.items()}, phase.kind == "metadata")
-
-
-def _computing(job: Entry) -> float:
-    """The share of its time that a worker may spend outside of I/Os: user time, and the wait for a CPU then."""
-    return job.usr_cpu / (job.usr_cpu + job.sys_cpu) if job.usr_cpu else 0.0
-
-
-def _errors(job: Entry, asked: Sequence[Direction], messages: Sequence[str]) -> list[str]:
-    errors = []
-    if job.error:
-        errors.append(f"error {job.error}" + (f": {messages[0].strip()[:200]}" if messages else ""))
-    short, dropped = sum(part.short_ios for part in asked), sum(part.drop_ios for part in asked)
-    if short or dropped:
-        errors.append(f"{short} short and {dropped} dropped I/Os")
-    return errors
 
 
 def together(nodes: Mapping[str, Node], phase: Phase, window_s: float | None = None) -> dict[str, float]:
@@ -205,6 +196,8 @@ _OPTION = re.compile(r"\s*([a-z_0-9]+)\s*(?:=\s*(.*?)\s*)?$")
 _ALIASES = {"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange", "nr_files": "nrfiles"}
 #: The group of a report that belongs to none: -1 in 32 bits. fio reserves such places for sections.
 _NO_GROUP = 0xFFFFFFFF
+#: Milliseconds since 1970 at the end of the last year that a date can have.
+_LAST_MS = 253_402_300_799_000
 #: fio's engines for directories (3.36), which no phase has.
 _DIRECTORIES = ("dircreate", "dirstat", "dirdelete")
 #: A timed run that is shorter or longer than this share of what was asked for was interrupted, or waited.
@@ -247,7 +240,17 @@ def read(data: bytes) -> Reading:
     lines, parts = split_documents(data)
     spoiled = [f"fio says: {line.strip()[:200]}" for line in dict.fromkeys(lines) if _SPOILED.search(line)][:3]
     sections = _sections(lines)
-    documents = [one for part in parts if b'"fio version"' in part for one in _documents(part)] or [no_document(data)]
+    documents: list[Document | str] = []
+    for part in parts:
+        if b'"fio version"' not in part:
+            continue
+        document = decoded(part, DOCUMENT)
+        if isinstance(document, Document) and not document.version:
+            several = decoded(part, OF_FILES)
+            documents += [several] if isinstance(several, str) else several.values()
+        else:
+            documents.append(document)
+    documents = documents or [no_document(data)]
     runs = [
         ([], [ReadingProblem("invalid", one)]) if isinstance(one, str) else _read_document(one, sections)
         for one in documents
@@ -256,14 +259,6 @@ def read(data: bytes) -> Reading:
     reading = Reading.of_runs(version or None, runs)
     severity: ProblemSeverity = "suspect" if reading.rows else "invalid"
     return replace(reading, problems=[*reading.problems, *(ReadingProblem(severity, text) for text in spoiled)])
-
-
-def _documents(part: bytes) -> Iterable[Document | str]:
-    document = decoded(part, DOCUMENT)
-    if isinstance(document, str) or document.version:
-        return [document]
-    several = decoded(part, OF_FILES)
-    return [several] if isinstance(several, str) else several.values()
 
 
 def _sections(lines: Iterable[str]) -> dict[str, Options]:
@@ -303,10 +298,21 @@ def _read_document(document: Document, sections: Mapping[str, Options]) -> tuple
             mean_s = sum(one.mean * one.count for one in flushes) / sum(one.count for one in flushes) / 1e9
             flushed = f"a flush took {mean_s * 1000:.3g} ms on average, which is not in latency_*"
             problems.append(ReadingProblem("note", f"{labels[0]}: {flushed}", len(rows)))
-        rows.append(identity | _dates(document, work.entries) | row)
+        if ended := local_date(document.time):
+            identity["ended_local"] = ended
+        starts = [entry.job_start for entry in work.entries if entry.job_start]  # from 3.36 on
+        if starts and max(starts) <= _LAST_MS:
+            started = datetime.fromtimestamp(min(starts) / 1000, UTC)
+            identity["started"] = started.isoformat(timespec="milliseconds")
+        rows.append(identity | row)
     if not rows:
         return [], [*problems, ReadingProblem("invalid", "no job was reported")]
-    return rows, [*problems, *(ReadingProblem("suspect", text) for text in _lost_hosts(document, used))]
+    # hosts that did not report, as fio tells from 3.39 on: it ends with exit code 0 where a host refused
+    hosts_asked = document.global_options if isinstance(document.global_options, list) else []
+    lost = {(host.get("hostname"), host.get("port")) for host in hosts_asked}
+    lost -= {(entry.hostname, entry.port) for entry in used}
+    texts = sorted(f"{host} (port {port}) did not report" for host, port in lost)
+    return rows, [*problems, *(ReadingProblem("suspect", text) for text in texts)]
 
 
 class _Workload(NamedTuple):
@@ -526,21 +532,3 @@ def _doubts(row: Row, first: _Report) -> Iterator[str]:
         raise Wrong(f"rate and latency contradict each other: {wrong}")
     if depth > 1 and engine == "libaio" and not row["o_direct"] and isinstance(completion_s, float):
         yield waits_at_submission(rate, latency_s, completion_s, tasks)
-
-
-def _dates(document: Document, entries: Sequence[Entry]) -> Row:
-    """`ended_local`: the date of the report. `started`, in UTC: of the first job, which fio prints from 3.36 on."""
-    ended = local_date(document.time)
-    dates: Row = {"ended_local": ended} if ended else {}
-    starts = [entry.job_start for entry in entries if entry.job_start]
-    if not starts or max(starts) > 253_402_300_799_000:  # of the last year that a date can have
-        return dates
-    return dates | {"started": datetime.fromtimestamp(min(starts) / 1000, UTC).isoformat(timespec="milliseconds")}
-
-
-def _lost_hosts(document: Document, used: Sequence[Entry]) -> list[str]:
-    """Hosts that did not report, as fio tells from 3.39 on: it ends with exit code 0 where a host refused."""
-    hosts = document.global_options if isinstance(document.global_options, list) else []
-    there = {(entry.hostname, entry.port) for entry in used}
-    lost = [(one.get("hostname"), one.get("port")) for one in hosts]
-    return sorted(f"{host} (port {port}) did not report" for host, port in lost if (host, port) not in there)

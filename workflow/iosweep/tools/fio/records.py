@@ -15,7 +15,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from iosweep.details import Histogram, bin_of
+from iosweep.details import SLOWER_IOS, Histogram, bin_of
 from iosweep.files.documents import misfit
 
 #: Largest whole number of the tables.
@@ -109,11 +109,11 @@ class Host(msgspec.Struct, frozen=True):
     """A node in `hosts` of Streams. Times are seconds."""
 
     host: str
-    started: float | None = None
-    ended: float | None = None
-    clock_offset_s: float | None = None
-    clock_error_s: float = 0.0
-    exit_code: int | None = None
+    started: float
+    ended: float
+    clock_offset_s: float
+    clock_error_s: float
+    exit_code: int | None
 
 
 #: Exceptions from the values of a document (Wrong is one): keys that are not numbers, numbers that are too large.
@@ -135,10 +135,8 @@ PERCENTILES = {
 }
 #: The last bin of fio's histogram: a percentile in it is this or more.
 LAST_BIN_NS = 17_112_760_320
-#: I/Os that must be slower than a percentile: of fewer, it is the luck of a few.
-_BEYOND = 10
-#: column suffix -> I/Os that tell the percentile: p99.9 needs 10,000.
-_LEAST = {name: round(_BEYOND * 100 / (100 - float(key))) for name, key in PERCENTILES.items()}
+#: column suffix -> I/Os that tell the percentile.
+_LEAST = {name: round(SLOWER_IOS * 100 / (100 - float(key))) for name, key in PERCENTILES.items()}
 _OF_COMPLETION = ("mean", "p50", "p99", "p99_5", "p99_9")
 
 

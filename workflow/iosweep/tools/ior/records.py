@@ -448,22 +448,22 @@ def _pieces(text: str) -> Iterator[str | list[Run]]:
 
 def _runs(document: Any) -> list[Run]:
     """The tests of a document."""
+    runs = []
     try:
         shared = {key: str(document[key]) for key in ("Command line", "Began", "Machine", "Finished")}
-        return [_test(str(document["Version"]) or None, shared, test) for test in document["tests"]]
+        version = str(document["Version"]) or None
+        for test in document["tests"]:
+            started = {"StartTime": test["StartTime"]} if "StartTime" in test else {}
+            run = Run("json", version)
+            run.options = {key: str(value) for key, value in (test["Options"] | shared | started).items()}
+            run.parameters = {key: str(value) for key, value in test["Parameters"].items()}
+            seen: Counter[str] = Counter()
+            for entry in test["Results"]:
+                for row in entry if isinstance(entry, list) else [entry]:
+                    if row["access"] != "remove":
+                        run.results.append(_result(row, seen[row["access"]], is_json=True))
+                        seen[row["access"]] += 1
+            runs.append(run)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         return [Run("json", problems=[f"the JSON lacks what is expected: {error}"[:200]])]
-
-
-def _test(version: str | None, shared: Mapping[str, str], test: dict[str, Any]) -> Run:
-    own = {"StartTime": test["StartTime"]} if "StartTime" in test else {}
-    run = Run("json", version)
-    run.options = {key: str(value) for key, value in (test["Options"] | shared | own).items()}
-    run.parameters = {key: str(value) for key, value in test["Parameters"].items()}
-    seen: Counter[str] = Counter()
-    for entry in test["Results"]:
-        for row in entry if isinstance(entry, list) else [entry]:
-            if row["access"] != "remove":
-                run.results.append(_result(row, seen[row["access"]], is_json=True))
-                seen[row["access"]] += 1
-    return run
+    return runs

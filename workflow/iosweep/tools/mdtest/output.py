@@ -315,7 +315,15 @@ def runs(launch: Launch) -> Iterator[Run]:
         problems = [*_problems(launch, table), *wrong]
         if () < release < (3, 3) and " '" not in (launch.command or ""):  # what led to 3.3, as IO500 had it, quotes so
             problems = [f"not read: mdtest {launch.version} (3.3 and newer are; 3.2 prints 1.9.3)"]
-        doubts = _means_of_ranks(table, release)
+        doubts: dict[str, str] = {}
+        if release < (4,) and table.iterations == 1:  # the mean is over the ranks' own rates
+            doubts = {
+                name: f"{name}: the ranks' own rates differ by more than {_RANKS_AGREE - 1:.0%} (from"
+                f" {rate.minimum:.3f} to {rate.maximum:.3f} ops/s), so that their mean, which this version prints, is"
+                " no rate of the run"
+                for name, rate in table.rates.items()
+                if rate.maximum > _RANKS_AGREE * rate.minimum
+            }
         if left and "Directory removal" in table.rates:
             doubts["Directory removal"] = f"Directory removal: {left[0]}"
         alone: list[tuple[ProblemSeverity, str]] = [] if launch.headed or table.count else [("suspect", ALONE)]
@@ -342,18 +350,6 @@ def _problems(launch: Launch, table: Table) -> Iterator[str]:
         yield "with -W mdtest counts directories that it did not create"  # directory_test keeps the number of -n
 
 
-def _means_of_ranks(table: Table, version: tuple[int, ...]) -> dict[str, str]:
-    """Operations whose mean is over the ranks' own rates, which differ too much for it to be a rate of the run."""
-    if version >= (4,) or table.iterations != 1:
-        return {}
-    return {
-        name: f"{name}: the ranks' own rates differ by more than {_RANKS_AGREE - 1:.0%} (from {rate.minimum:.3f} to"
-        f" {rate.maximum:.3f} ops/s), so that their mean, which this version prints, is no rate of the run"
-        for name, rate in table.rates.items()
-        if rate.maximum > _RANKS_AGREE * rate.minimum
-    }
-
-
 # -- a campaign's own runs ---------------------------------------------------------------------------------------------
 
 
@@ -377,6 +373,11 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     (run,), row = found, ROWS[phase.name]
     launch, table, ops = run.launch, run.table, step.tasks * step.number("files_per_thread")
     ranks = logs.rank_column(streams.get("ranks", b""), f"rate-{row}", step.tasks)
+    # of all phases of the command; 0 where a rate is missing
+    rates = [table.rates[of].mean if (of := ROWS[each.name]) in table.rates else 0.0 for each in step.phases]
+    asked, told, echo = parse_command(command.argv(step, "", 0), launch.release), launch.options, None
+    if asked is not None and told is not None:
+        echo = Echo(contradictions("mdtest", asked.named, told.named), frozenset(), len(asked.named), told.get("d"))
     evidence = Evidence(
         errors=list(run.problems),
         doubts=[text for severity, text in run.remarks if severity == "suspect"],
@@ -385,8 +386,8 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         shifts=True,
         shift=None if launch.shift is None else launch.shift * _SHIFTS.get(phase.name, 0),
         clock_s=CLOCK_S,
-        echo=_compared(parse_command(command.argv(step, "", 0), launch.release), launch.options),
-        timed_s=_timed_s(table, step, ops),
+        echo=echo,
+        timed_s=sum(ops / rate for rate in rates) if all(rates) else None,
         untimed_s=_SLEEP_S,
         node_rates=[NodeRate("", rank, None, rate) for rank, rate in enumerate(ranks)],
     )
@@ -409,20 +410,6 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     if run.tasks is not None:
         figures["tasks"] = run.tasks
     return Parsed(launch.version, figures, evidence, [], row)
-
-
-def _timed_s(table: Table, step: Step, ops: int) -> float | None:
-    """Seconds of all phases of a command by its rates; None where a rate is missing."""
-    rates = [table.rates[row].mean if (row := ROWS[phase.name]) in table.rates else 0.0 for phase in step.phases]
-    return sum(ops / rate for rate in rates) if all(rates) else None
-
-
-def _compared(asked: Options | None, told: Options | None) -> Echo | None:
-    """How a run differs from the command that was asked for; None where its command line tells nothing."""
-    if asked is None or told is None:
-        return None
-    wrong = contradictions("mdtest", asked.named, told.named)
-    return Echo(wrong, frozenset(), len(asked.named), told.get("d"))
 
 
 # -- files of others ---------------------------------------------------------------------------------------------------
