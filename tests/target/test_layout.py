@@ -32,7 +32,7 @@ calls: list[list[str]] = []
 def says(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Has the command of a file system say something; until then it is not there."""
     calls.clear()
-    monkeypatch.setattr(layout.shutil, "which", lambda name: None)
+    monkeypatch.setattr(layout.shutil, "which", lambda name, path: None)
 
     def put(out: bytes = b"", err: bytes = b"", code: int = 0) -> None:
         def run(argv: list[str], cwd: str, stdin: int, **_: Any) -> Any:
@@ -40,7 +40,7 @@ def says(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             calls.append([*argv, str(Path(cwd).readlink())])
             return SimpleNamespace(stdout=out, stderr=err, returncode=code)
 
-        monkeypatch.setattr(layout.shutil, "which", lambda name: name)
+        monkeypatch.setattr(layout.shutil, "which", lambda name, path: name)
         monkeypatch.setattr(layout.subprocess, "run", run)
 
     return put
@@ -65,21 +65,29 @@ def test_no_argument_of_a_layout_names_another_place() -> None:
         assert layout.layout_refused(shlex.split(arguments)) is None, arguments
     for arguments, wrong in NO_LAYOUTS.items():
         assert str(layout.layout_refused(shlex.split(arguments))).startswith(f"`{wrong}`"), arguments
-    assert [layout.unsettable(fstype) is None for fstype in ("lustre", "beegfs", "ext4")] == [True, False, False]
+    assert [layout.unsettable(fstype) is None for fstype in ("lustre", "beegfs", "ext4", "gpfs")] == [True, True, False,
+                                                                                                  False]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("fstype", "arguments", "command"),
+    [
+        ("lustre", ["-p", "a b;$(x)"], ["lfs", "setstripe"]),
+        ("beegfs", ["--numtargets=4", "--chunksize=1m"], ["beegfs-ctl", "--setpattern"]),
+    ],
+)
 def test_a_layout_is_set_on_the_campaigns_directory_alone_without_a_shell(
-    campaign: str, says: Callable[..., None]
+    campaign: str, says: Callable[..., None], fstype: str, arguments: list[str], command: list[str]
 ) -> None:
     says(out=b"ignored", err=b"warned")
-    assert layout.set_layout(at(campaign), "lustre", ["-p", "a b;$(x)"]) is None
-    assert calls == [["lfs", "setstripe", "-p", "a b;$(x)", campaign, campaign]]
+    assert layout.set_layout(at(campaign), fstype, arguments) is None
+    assert calls == [[*command, *arguments, campaign, campaign]]
 
 
 def test_a_command_that_fails_or_is_not_there_is_named(campaign: str, says: Callable[..., None]) -> None:
     with pytest.raises(Refused, match="lfs"):
         layout.set_layout(at(campaign), "lustre", ["-c", "4"])
-    assert layout.read_layout(at(campaign), "lustre") == "not recorded: lfs is not on PATH"
+    assert layout.read_layout(at(campaign), "gpfs").startswith("not recorded: mmlsattr ")
     for out, err, said in ((b"out\nmore", b"", "out"), (b"", b"", "it says nothing"), (b"a", b"\nb \x1b[2J\nc", "b")):
         says(out, err, 22)
         with pytest.raises(Refused, match=f"lfs setstripe -c 9.*exit code 22: {said}") as caught:
@@ -89,18 +97,26 @@ def test_a_command_that_fails_or_is_not_there_is_named(campaign: str, says: Call
 
 
 @pytest.mark.parametrize(
-    ("shown", "expected"),
+    ("fstype", "command", "shown", "expected"),
     [
-        ("DIRECTORY\nstripe_count:  4 stripe_size:   1048576 pattern:       raid0 stripe_offset: -1\n\n",
+        ("lustre", ["lfs", "getstripe", "-d"],
+         "DIRECTORY\nstripe_count:  4 stripe_size:   1048576 pattern:       raid0 stripe_offset: -1\n\n",
          "stripe_count: 4 stripe_size: 1048576 pattern: raid0 stripe_offset: -1"),
+        ("beegfs", ["beegfs-ctl", "--getentryinfo"],
+         "Entry type: directory\nEntryID: 0-5D28-1\nMetadata node: n1 [ID: 1]\nStripe pattern details:\n+ Type: RAID0\n"
+         "+ Chunksize: 512K\n+ Number of storage targets: desired: 4\n+ Storage Pool: 1 (Default)\n",
+         "Type: RAID0; Chunksize: 512K; Number of storage targets: desired: 4; Storage Pool: 1 (Default)"),
+        ("gpfs", ["mmlsattr", "-L"],
+         "file name:            DIRECTORY\nmetadata replication: 1 max 2\ndata replication:     1 max 2\n",
+         "metadata replication: 1 max 2; data replication: 1 max 2"),
         # it fits a column, and drives no terminal
-        ("a\x00\x1b[31mb\udcff\n<script>", "a [31mb ; <script>"),
+        ("lustre", ["lfs", "getstripe", "-d"], "a\x00\x1b[31mb\udcff\n<script>", "a [31mb ; <script>"),
     ],
 )  # fmt: skip
 def test_the_layout_is_read_back_in_one_line(
-    campaign: str, says: Callable[..., None], shown: str, expected: str
+    campaign: str, says: Callable[..., None], fstype: str, command: list[str], shown: str, expected: str
 ) -> None:
     says(out=os.fsencode(shown.replace("DIRECTORY", campaign)))
-    assert layout.read_layout(at(campaign), "lustre") == expected
-    assert calls == [["lfs", "getstripe", "-d", campaign, campaign]]
+    assert layout.read_layout(at(campaign), fstype) == expected
+    assert calls == [[*command, campaign, campaign]]
     assert layout.read_layout(at(campaign), "ext4") == layout.NOT_RECORDED

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from iosweep.target import trees
+from iosweep.target.trees import Stamps
 from targets import as_root, at, made, marker_in, mounted, names, refusal
 
 pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
@@ -114,6 +115,7 @@ def examine(ours: str, holes: bool = False) -> dict[str, Any]:
 def test_complete_files_are_looked_at_and_left_as_they_are(ours: str, data: Path) -> None:
     found = examine(ours)
     assert (found["wrong"], found["holes"]) == ([], "not looked at")
+    assert found["stamps"]["last_ns"] == max(f.stat().st_mtime_ns for f in data.iterdir())
     assert examine(ours) == found
     assert names(data) == ["0.0", "1.0"]
 
@@ -158,6 +160,32 @@ def test_unwritten_extents_are_found_where_the_file_system_shows_them(
     assert found["wrong"] == []
     assert found["holes"].startswith("hidden")
     assert names(data) == ["0.0", "1.0"]  # nothing is left of the probe
+
+
+S = 10**9
+
+
+def stamps(mtime_s: float = 900) -> Stamps:
+    """A look at files, the last of which was written then."""
+    return {"written": round(mtime_s * S), "last_ns": round(mtime_s * S), "last": "1.0"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "local", "outcome"),
+    [
+        (900, 900, True, False),
+        (900, 1001, True, True),
+        # a network file system: times may be seen late, and its clock may differ
+        (900, 900, False, False),
+        (999, 1002, False, False),
+        (999, 1002.1, False, True),
+        (880, 1001, False, False),
+        (879.9, 1001, False, True),  # long settled
+    ],
+)
+def test_two_looks_tell_whether_files_changed(before: float, after: float, local: bool, outcome: bool) -> None:
+    """The first look was at 1,000 s."""
+    assert bool(trees.changed(stamps(before), stamps(after), 1000 * S, local)) == outcome
 
 
 # Removing

@@ -106,8 +106,8 @@ def _layout(value: object) -> tuple[str, ...] | None:
             raise ValueError(f"not a layout: {wrong}")
         return arguments
     raise ValueError(
-        f"not a layout; write {INHERIT}, or the arguments of `lfs setstripe` as a list of texts, for example"
-        ' ["-c", "4", "-S", "1m"]'
+        f"not a layout; write {INHERIT}, or the arguments of `lfs setstripe` (Lustre) or `beegfs-ctl --setpattern`"
+        ' (BeeGFS) as a list of texts, for example ["-c", "4", "-S", "1m"]'
     )
 
 
@@ -196,9 +196,9 @@ class Target(Strict):
     )
     layout: Layout = Field(
         None,
-        description="Striping of what is written on Lustre: `inherit`, as the directory has it, or the arguments of"
-        ' `lfs setstripe`, which is run on the campaign\'s directory, for example ["-c", "4", "-S", "1m"]. Default:'
-        " inherit.",
+        description="Striping of what is written: `inherit`, as the directory has it, or the arguments of the file"
+        " system's own command, which is run on the campaign's directory: `lfs setstripe` on Lustre, `beegfs-ctl"
+        ' --setpattern` on BeeGFS. For example ["-c", "4", "-S", "1m"]. Default: inherit.',
     )
     keep: Literal["none", "data_sets"] = Field(
         "none",

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from iosweep.errors import TargetError
 from iosweep.judge.remaining import set_name
-from iosweep.node import counters, process
+from iosweep.node import counters, fs_types, process
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan.model import Point
 from iosweep.run.budget import Budget
@@ -35,9 +35,10 @@ _PREPARE_TRANSFER = 1 << 20
 
 @dataclass
 class _Known:
-    """A set as it was when it was complete; what it holds, or why that is not known."""
+    """A set as it was when it was complete, and when that was by our clock; what it holds, or why that is not known."""
 
     seen: Examined
+    at_ns: int
     sample: Sample | None = None
     unread: str = ""
 
@@ -133,12 +134,19 @@ class DataSets:
         is written anew before its next use, by whichever run that is. Raises what Agent.call raises.
         """
         shares = files.shares(len(hosts))
+        local = fs_types.of(self._directory.fstype).local
         changed: list[str] = []
         for share, after in zip(shares, self._examine(shares, holes=False), strict=True):
-            if after["wrong"]:
-                changed += after["wrong"]
+            known, wrong = self._known[share.directory], list(after["wrong"])
+            if files.role == "read":  # phases write to other sets
+                why = trees.changed(known.seen["stamps"], after["stamps"], known.at_ns, local)
+                wrong += [why] if why else []
+            if wrong:
+                changed += wrong
                 del self._known[share.directory]
                 self._directory.remove(share.directory)
+            else:
+                known.seen, known.at_ns = {**after, "holes": known.seen["holes"]}, time.time_ns()
         return tuple(changed[: trees.SENTENCES])
 
     def _samples(self, groups: list[list[str]], transfer: int, from_begin: bool) -> list[tuple[Sample | None, str]]:
@@ -198,7 +206,8 @@ class DataSets:
 
     def _keep(self, shares: Sequence[FileSet], seen: Mapping[str, Examined]) -> None:
         """Keep the states of complete sets, and of those to be read a sample."""
-        self._known |= {files.directory: _Known(seen[files.directory]) for files in shares}
+        at_ns = time.time_ns()
+        self._known |= {files.directory: _Known(seen[files.directory], at_ns) for files in shares}
         if to_read := [files.directory for files in shares if files.role == "read"]:
             samples = self._samples([[directory] for directory in to_read], _PREPARE_TRANSFER, from_begin=False)
             for directory, (sample, unread) in zip(to_read, samples, strict=True):

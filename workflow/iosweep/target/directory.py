@@ -17,6 +17,7 @@ import stat
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -357,18 +358,41 @@ def _probe(handle: int, name: str, content: bytes) -> None:
         os.unlink(name, dir_fd=handle)
 
 
-# Its striping, on Lustre
+# Its striping, by a command of the file system
 
 #: The layout if none could be read; a reason may follow.
 NOT_RECORDED = "not recorded"
+#: Where GPFS has its commands, which is on few users' PATH.
+_MORE_PATH = "/usr/lpp/mmfs/bin"
+
+
+@dataclass(frozen=True)
+class _Commands:
+    """Commands of a file system; the directory follows, after the arguments of `set`."""
+
+    show: tuple[str, ...]
+    set: tuple[str, ...] | None = None
+    #: The layout follows this word.
+    heading: str = ""
+
+
+#: lfs-setstripe(1) and lfs-getstripe(1) of Lustre, the help of beegfs-ctl 7. GPFS has a layout per pool and policy,
+#: not per directory: it can only be shown.
+_COMMANDS = {
+    "lustre": _Commands(("lfs", "getstripe", "-d"), ("lfs", "setstripe")),
+    "beegfs": _Commands(
+        ("beegfs-ctl", "--getentryinfo"), ("beegfs-ctl", "--setpattern"), heading="Stripe pattern details:"
+    ),
+    "gpfs": _Commands(("mmlsattr", "-L")),
+}
 
 
 class _Failed(Exception):
-    """The command is not there, or did not succeed; the message says which."""
+    """A command is not there, or did not succeed; the message says which."""
 
 
 def layout_refused(arguments: Sequence[str]) -> str | None:
-    """Why these arguments are not handed to `lfs setstripe`, or None. Pure."""
+    """Why these arguments are not handed to the file system's command, or None. Pure."""
     for argument in arguments:
         if argument == ".." or {"/", "\0", "\n"} & set(argument):
             return f"`{shortened(argument)}` names a place; the layout is set on the campaign's directory alone"
@@ -377,41 +401,45 @@ def layout_refused(arguments: Sequence[str]) -> str | None:
 
 def unsettable(fstype: str) -> Obstacle | None:
     """Why target.layout cannot be set on a file system of this type, or None. Pure."""
-    if fstype == "lustre":
+    able = [name for name, commands in _COMMANDS.items() if commands.set]
+    if fstype in able:
         return None
-    return Obstacle(f"target.layout can be set on lustre, and the target is {fstype}", "leave it out")
+    return Obstacle(f"target.layout can be set on {' and '.join(able)}, and the target is {fstype}", "leave it out")
 
 
 def set_layout(place: Place, fstype: str, arguments: list[str]) -> None:
     """Set the layout of new files in the campaign's directory. Raises Refused."""
-    if wrong := unsettable(fstype) or layout_refused(arguments):
-        raise Refused(f"target.layout: {wrong}" if isinstance(wrong, str) else str(wrong))
+    commands = _COMMANDS.get(fstype)
+    if commands is None or commands.set is None or (wrong := layout_refused(arguments)):
+        raise Refused(str(unsettable(fstype) or f"target.layout: {wrong}"))
     try:
-        _lfs(["setstripe", *arguments], place)
+        _run([*commands.set, *arguments], place)
     except _Failed as error:
         raise Refused(f"target.layout cannot be set: {error}") from None
 
 
 def read_layout(place: Place, fstype: str) -> str:
     """The layout of the campaign's directory, in one line; NOT_RECORDED, and why, where it cannot be read."""
-    if fstype != "lustre":
+    commands = _COMMANDS.get(fstype)
+    if commands is None:
         return NOT_RECORDED
     try:
-        printed = _lfs(["getstripe", "-d"], place)
+        printed = _run(commands.show, place)
     except _Failed as error:
         return f"{NOT_RECORDED}: {error}"
-    lines = (line.strip() for line in printed.splitlines() if place.directory not in line)
-    return _one_line("; ".join(filter(None, lines))) or f"{NOT_RECORDED}: lfs shows nothing"
+    details = printed.split(commands.heading)[-1] if commands.heading else printed
+    lines = (line.strip("+ ") for line in details.splitlines() if place.directory not in line)
+    return _one_line("; ".join(filter(None, lines))) or f"{NOT_RECORDED}: {commands.show[0]} shows nothing"
 
 
-def _lfs(arguments: Sequence[str], place: Place) -> str:
-    """Output of lfs on the campaign's directory. Raises _Failed, and OSError where that is not there."""
-    program = shutil.which("lfs")
+def _run(argv: Sequence[str], place: Place) -> str:
+    """Output of a command on the campaign's directory. Raises _Failed, and OSError where that is not there."""
+    program = shutil.which(argv[0], path=os.pathsep.join([*os.get_exec_path(), _MORE_PATH]))
     if program is None:
-        raise _Failed("lfs is not on PATH")
+        raise _Failed(f"{argv[0]} is not on PATH")
     with Opened(place) as ours:
         done = subprocess.run(
-            [program, *arguments, ours.directory],
+            [program, *argv[1:], ours.directory],
             cwd=f"/proc/self/fd/{ours.handle}",
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -420,9 +448,7 @@ def _lfs(arguments: Sequence[str], place: Place) -> str:
     output, errors = os.fsdecode(done.stdout), os.fsdecode(done.stderr)
     if done.returncode:
         first = next(iter((errors + output).strip().splitlines()), "it says nothing")
-        raise _Failed(
-            f"`{_one_line(' '.join(['lfs', *arguments]))}` ended with exit code {done.returncode}: {_one_line(first)}"
-        )
+        raise _Failed(f"`{_one_line(' '.join(argv))}` ended with exit code {done.returncode}: {_one_line(first)}")
     return output
 
 

@@ -260,7 +260,15 @@ def _why(error: OSError | Refused) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
-# Whether data sets are complete
+# Whether files are as they were
+
+
+class Stamps(TypedDict):
+    """A checksum over the times of the last write of all files, the latest of these times in ns, and whose it is."""
+
+    written: int
+    last_ns: int
+    last: str
 
 
 class Examined(TypedDict):
@@ -268,6 +276,7 @@ class Examined(TypedDict):
 
     wrong: list[str]
     holes: str
+    stamps: Stamps
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -279,7 +288,25 @@ class Look(msgspec.Struct, frozen=True):
     holes: bool = True
 
 
+#: Time after a write in which a network file system may still show earlier attributes (NFS: acregmax).
+LATE_NS = 120 * 10**9
+#: Largest difference of its clock and ours.
+_CLOCKS_NS = 2 * 10**9
 _NOT_LOOKED = "not looked at"
+
+
+def changed(before: Stamps, after: Stamps, since_ns: int, local: bool) -> str:
+    """The change of files between two examinations, as a sentence; empty without one. Pure.
+
+    since_ns: when the first look was, by our clock. local: times are right at once, and of our clock. Elsewhere the
+    first look may have seen times of before the last write, so that a difference counts only where that write was long
+    ago, or the new time is after the first look.
+    """
+    if before["written"] == after["written"]:
+        return ""
+    if local or since_ns - before["last_ns"] > LATE_NS or after["last_ns"] > since_ns + _CLOCKS_NS:
+        return f"files were written to or truncated ({after['last']} was the last)"
+    return ""
 
 
 def examine_files(place: Place, looks: list[Look]) -> list[Examined]:
@@ -294,6 +321,7 @@ def _examine(ours: Opened, look: Look, shows_holes: bool) -> Examined:
     if look.holes:
         seen = "none" if shows_holes else "hidden: this file system shows no holes, not even in a sparse file"
     wrong: list[str] = []
+    stamps: Stamps = {"written": 0, "last_ns": 0, "last": ""}
     try:
         with ours.below(look.below) as handle:
             for name in look.files:
@@ -303,6 +331,9 @@ def _examine(ours: Opened, look: Look, shows_holes: bool) -> Examined:
                 except FileNotFoundError:
                     wrong.append(f"{name} is missing")
                     continue
+                stamps["written"] = zlib.crc32(b"%d" % status.st_mtime_ns, stamps["written"])
+                if status.st_mtime_ns > stamps["last_ns"]:
+                    stamps["last_ns"], stamps["last"] = status.st_mtime_ns, name
                 if not stat.S_ISREG(status.st_mode):
                     wrong.append(f"{name} is not a regular file")
                 elif status.st_nlink > 1:
@@ -315,8 +346,8 @@ def _examine(ours: Opened, look: Look, shows_holes: bool) -> Examined:
                             wrong.append(f"{name} has unwritten extents")
                             seen = "found"
     except FileNotFoundError:
-        return {"wrong": ["the directory is not there"], "holes": _NOT_LOOKED}
-    return {"wrong": wrong[:SENTENCES], "holes": seen}
+        return {"wrong": ["the directory is not there"], "holes": _NOT_LOOKED, "stamps": stamps}
+    return {"wrong": wrong[:SENTENCES], "holes": seen, "stamps": stamps}
 
 
 def _shows_holes(ours: Opened) -> bool:

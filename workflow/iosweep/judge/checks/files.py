@@ -43,7 +43,9 @@ def no_holes(s: Observation) -> Finding:
 
 
 def unchanged(s: Observation) -> Finding:
-    """The files that were read are still there after the phase, at their full size."""
+    """The files that were read did not change: after the phase they have their full size and no holes, and nobody wrote
+    or replaced them.
+    """
     files = s.run.files
     if files.role == "fresh" or not s.phase.reads:
         return NOT_APPLICABLE
@@ -52,7 +54,8 @@ def unchanged(s: Observation) -> Finding:
         return failed(f"{reason}; they are written anew before their next use", curable=True)
     if files.changed is None or files.unclear:
         return unchecked(files.unclear or "the files were not looked at again")
-    return passed("of full size after the phase")
+    how = "of full size" if s.phase.writes else "the same files with the same times"
+    return passed(f"{how} after the phase" + (", without holes" if files.holes == "none" else ""))
 
 
 def stayed_new(s: Observation) -> Finding:
