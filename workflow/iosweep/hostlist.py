@@ -26,13 +26,6 @@ class _List(NamedTuple):
     after: str
     ranges: list[list[str]]
 
-    def for_slurm(self) -> Iterator[str]:
-        """As Slurm takes it: it refuses a name that goes on behind its brackets."""
-        if self.after:
-            yield from (f"{self.before}{number}{self.after}" for one in self.ranges for number in one)
-        else:
-            yield self.text()
-
     def text(self, most: int | None = None) -> str:
         if not self.ranges:
             return self.before
@@ -46,7 +39,12 @@ class _List(NamedTuple):
 
 def folded(names: Iterable[str]) -> str:
     """The names as one list that Slurm takes, in their order; `unfolded` gives them back."""
-    return ",".join(text for one in _lists(names) for text in one.for_slurm())
+    texts: list[str] = []
+    for one in _lists(names):  # Slurm refuses a name that goes on behind its brackets
+        texts += (
+            [f"{one.before}{n}{one.after}" for numbers in one.ranges for n in numbers] if one.after else [one.text()]
+        )
+    return ",".join(texts)
 
 
 def unfolded(text: str) -> tuple[str, ...]:
@@ -90,10 +88,9 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 def _lists(names: Iterable[str]) -> Iterator[_List]:
     """The names in their order."""
-    parts = ((before, after, number) for before, number, after in map(_split, names))
-    for (before, after, numbered), alike in groupby(parts, key=lambda part: (part[0], part[1], bool(part[2]))):
+    for (before, after, numbered), alike in groupby(map(_split, names), lambda name: (name[0], name[2], bool(name[1]))):
         ranges: list[list[str]] = []
-        for _, _, number in alike:
+        for _, number, _ in alike:
             if not numbered:
                 yield _List(before, after, [])
             elif ranges and number == format(int(ranges[-1][-1]) + 1, f"0{len(ranges[-1][0])}d"):

@@ -208,9 +208,6 @@ class Job:
         """Whether a process was started since."""
         return int(key[1]) >= self.began
 
-    def owns(self, key: Key) -> bool:
-        return key[0] == self.runner or (self.is_new(key) and procfs.is_of_step(key[0]))
-
 
 class Reader:
     """Takes snapshots. Ours are this process with its descendants, and in a job the processes of `job`."""
@@ -260,7 +257,8 @@ class Reader:
             roots[str(os.getppid())] = False  # the runner, which may have waited for anything before
         else:
             for pid, (key, parent, _) in there.items():
-                if self._job.owns(key):
+                of_step = self._job.is_new(key) and procfs.is_of_job(pid) and procfs.variable(pid, "SLURM_STEP_ID")
+                if pid == self._job.runner or of_step:
                     roots[pid] = True
                     starter = there.get(parent)
                     if starter and starter[2] == _STEP.decode() and self._job.is_new(starter[0]):
@@ -437,11 +435,8 @@ def of_nodes(loads: Mapping[str, NodeLoad | None]) -> Load | None:
 
 
 def _is_same_machine(one: NodeLoad, other: NodeLoad) -> bool:
-    """Whether two nodes that were watched at the same time were one machine.
-
-    Nodes that were booted together for a job share the second of their boot, and no range of both counts. The boot_id
-    does not tell: test clusters give each node on a machine one of its own.
-    """
+    """Whether two nodes that were watched at the same time were one machine: booted in the same second, with counts of
+    both that overlap. The boot_id does not tell: test clusters give each node on a machine one of its own."""
     (a, b), (c, d) = one.machine, other.machine
     overlap = a.switches <= d.switches and c.switches <= b.switches and a.forks <= d.forks and c.forks <= b.forks
     return a.booted_s == c.booted_s and overlap

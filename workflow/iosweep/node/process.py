@@ -37,6 +37,8 @@ _MOST_FILES = 1 << 20
 _BLOCK = 512
 #: Whether the kernel counts them; one without CONFIG_TASK_IO_ACCOUNTING says 0.
 _COUNTS_BLOCKS = Path("/proc/self/io").exists()
+#: Time to tidy up after SIGTERM (mpiexec removes files from /tmp) before SIGKILL.
+_TIDY_S = 1.0
 #: What a command may print, or leave in a file that is read. More is a fault, and would fill our memory.
 MOST_BYTES = 64 << 20
 
@@ -150,7 +152,13 @@ def run(
         why, silent_s = _wait(process, timeout_s, (stdout, stderr), asker)
         wall_s = time.monotonic() - began
         if why:
-            _end(process)
+            with contextlib.suppress(ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
+                os.killpg(process.pid, signal.SIGTERM)
+                process.wait(_TIDY_S)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(subprocess.TimeoutExpired):  # for its exit code
+                process.wait(_TIDY_S)
         left = tuple(procfs.named(str(pid)) for pid in sorted(end_descendants()))
     except BaseException:
         end_descendants()
@@ -232,20 +240,6 @@ def memory(name: str) -> Iterator[BinaryIO]:
         yield file
 
 
-#: Time to tidy up after SIGTERM (mpiexec removes files from /tmp) before SIGKILL.
-_TIDY_S = 1.0
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(_TIDY_S)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(subprocess.TimeoutExpired):  # for its exit code
-        process.wait(_TIDY_S)
-
-
 def end_descendants(spare: Collection[int] = (), tidy: bool = False, patience_s: float = 5.0) -> set[int]:
     """Kill all that is below us, but children to `spare`; returns the ids of those that would not die.
 
@@ -273,18 +267,15 @@ def children() -> set[int]:
 
 def _below(spare: Collection[int]) -> set[int]:
     """All descendants that live."""
-    while [child for child in children() - set(spare) if _ended(child)]:  # what they leave becomes ours
-        pass
-    ours = children() - set(spare)
+    ended = True
+    while ended:  # what those leave that have ended becomes ours
+        ours, ended = children() - set(spare), False
+        for child in ours:
+            try:
+                ended |= os.waitpid(child, os.WNOHANG)[0] == child
+            except ChildProcessError:
+                ended = True
     return ours | {int(pid) for child in ours for pid in procfs.below(str(child))}
-
-
-def _ended(child: int) -> bool:
-    """Whether a child of ours has ended; it is then gone."""
-    try:
-        return os.waitpid(child, os.WNOHANG)[0] == child
-    except ChildProcessError:
-        return True
 
 
 def _signal_all(pids: Iterable[int], number: signal.Signals) -> None:

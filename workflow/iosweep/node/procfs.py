@@ -86,11 +86,6 @@ def is_of_job(pid: str) -> bool:
     return variable(pid, "SLURM_JOB_ID") == os.environ.get("SLURM_JOB_ID")
 
 
-def is_of_step(pid: str) -> bool:
-    """Whether it belongs to a step of that job, and not to its batch script."""
-    return is_of_job(pid) and bool(variable(pid, "SLURM_STEP_ID"))
-
-
 def user(pid: str) -> str | None:
     """The name of the user whose process it is; None if it cannot be seen."""
     try:
