@@ -105,7 +105,7 @@ class TestSummary:
 
 
 def reasons(*rows: ResultRow, most: int = 3) -> str:
-    return caveats.join_reasons(summarize(rows), most=most)
+    return caveats.tell((result.reasons for result in summarize(rows)), most=most)
 
 
 def suspect(point: str, reason: str, **more: Any) -> ResultRow:

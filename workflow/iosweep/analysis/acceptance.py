@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -333,14 +333,24 @@ def _compared(criterion: Criterion, sides: Sequence[_Side], limit: float) -> Dec
 
     reason, needed, notes = Reason(clause), None, []
     if outcome == "undecided":
-        needed = None if _at(narrow, limit) else statistics.repetitions_to_exclude(limit, narrow, alike)
-        weakest = max(sides, key=lambda side: side.interval.half_width_share)
-        more = _more(weakest.best, narrow, needed, limit)
+        more = "the figure is the threshold, so no number of repetitions would decide"
+        if not _at(narrow, limit):
+            more = f"too close to decide (more than {MOST_REPETITIONS:,} repetitions)"
+            if needed := statistics.repetitions_to_exclude(limit, narrow, alike):
+                weakest = max(sides, key=lambda side: side.interval.half_width_share)
+                count = f"about {human_count(needed, 'repetition')}, {needed - narrow.n:,} more"
+                more = f"{count}, would decide if the figure stays: {_set(weakest.best, needed)}"
         reason = (doubt or Reason(more)).after(f"{clause}; ")
         notes += [more] if doubt else []
     elif doubt:
         outcome, reason = "undecided", doubt.after(f"{clause}, so it would {outcome}; but ")
-    notes += [note for side in reversed(sides) for note in _notes(side)]
+    for side in reversed(sides):  # how the best point was chosen, and which of its repetitions are missing
+        at = f"{side.at}: " if side.at else ""
+        if side.best.chosen:
+            notes.append(at + side.best.chosen)
+        if not side.best.confirmed and (lacking := caveats.describe_incomplete(side.best.result)):
+            absent = _absent(side.best)
+            notes.append(at + "; ".join([lacking, *([absent.text()] if absent else [])]))
     if alike > 1:
         notes.append(f"interval for the best of {alike} that cannot be told apart")
     results = tuple(side.best.result for side in sides)
@@ -360,27 +370,6 @@ def _suspect(best: Best) -> Reason | None:
         return None
     causes = caveats.rank((row.reasons or "").split(REASONS) for row in suspect)
     return Reason(f"{len(suspect)} of {human_count(len(rows), 'repetition')} suspect", tuple(causes))
-
-
-def _more(best: Best, interval: Interval, needed: int | None, limit: float) -> str:
-    """The number of repetitions that would decide, or why no number would."""
-    if _at(interval, limit):
-        return "the figure is the threshold, so no number of repetitions would decide"
-    if needed is None:
-        return f"too close to decide (more than {MOST_REPETITIONS:,} repetitions)"
-    would = f"about {human_count(needed, 'repetition')}, {needed - interval.n:,} more, would decide if the figure stays"
-    return f"{would}: {_set(best, needed)}"
-
-
-def _notes(side: _Side) -> Iterator[str]:
-    """How the best point was chosen, and which of its repetitions are missing."""
-    best = side.best
-    at = f"{side.at}: " if side.at else ""
-    if best.chosen:
-        yield at + best.chosen
-    if not best.confirmed and (lacking := caveats.describe_incomplete(best.result)):
-        absent = _absent(best)
-        yield at + "; ".join([lacking, *([absent.text()] if absent else [])])
 
 
 # published figures
@@ -418,10 +407,10 @@ def published_shares(results: Sequence[PointSummary], sweeps: Iterable[SweepFact
             if criteria.compares(figure, subject, suites) and (ours := result.typical(figure.column)) is not None
         ]
 
-        def rank(one: PublishedShare, metric: str = result.metric) -> tuple[bool, str, float]:
-            figure = one.published
-            return figure.column != metric, figure.column, figure.value if figure.lowest else -figure.value
-
+        # the phase's own metric first, then the best system first
+        comparable.sort(key=lambda one: one.published.value if one.published.lowest else -one.published.value)
+        comparable.sort(key=lambda one: one.published.column)
+        own = [one for one in comparable if one.published.column == result.metric]
         if comparable:
-            shares[result.point, result.phase] = sorted(comparable, key=rank)
+            shares[result.point, result.phase] = own + [one for one in comparable if one not in own]
     return shares

@@ -51,11 +51,6 @@ def join(reasons: Sequence[tuple[str, int]], most: int = 3) -> str:
     return "; ".join(texts)
 
 
-def join_reasons(results: Iterable[PointSummary], most: int = 3) -> str:
-    """Join the reasons of results."""
-    return tell((result.reasons for result in results), most)
-
-
 def find_shared(results: Iterable[PointSummary]) -> Shared:
     """Reasons that all repetitions with a figure have, if there are several points and no repetition is valid."""
     rows = [row for result in results for row in result.rows if row.verdict in COUNTED]
@@ -126,15 +121,6 @@ def find_several_builds(results: Iterable[PointSummary]) -> list[str]:
 def name_builds(result: PointSummary) -> str:
     """`build 3fa9c1d2e0ab`; "" if unknown."""
     return " and ".join(f"build {name}" for name in result.builds)
-
-
-def describe_hosts(result: PointSummary) -> str:
-    """`2 nodes`, `nodes in turn`; "" if all repetitions ran on the same nodes."""
-    if result.host_sets < 2:
-        return ""
-    if result.in_turn:
-        return "nodes in turn"
-    return f"{len(result.hosts)} nodes" if result.nodes == 1 else f"{result.host_sets} sets of nodes"
 
 
 def describe_progress(counts: Mapping[str, int]) -> str:

@@ -418,7 +418,8 @@ def notes(one: Versus) -> Iterator[str]:
     if doubted := [own for own in found.singles if own.suspect]:
         have = human_count(len(doubted), "result has", "results have")
         sides = (side for own in doubted for side in (own.pairs[0].a, own.pairs[0].b) if side.verdict != "valid")
-        yield f"{have} repetitions that are suspect or were left out as invalid (○): {caveats.join_reasons(sides)}."
+        why = caveats.tell(result.reasons for result in sides)
+        yield f"{have} repetitions that are suspect or were left out as invalid (○): {why}."
 
 
 def absences(found: Comparison, names: tuple[str, str]) -> Iterator[str]:

@@ -81,7 +81,8 @@ def _describe(results: Sequence[PointSummary], shared: Shared) -> Iterator[Sente
 def _rate(subject: str, results: Sequence[PointSummary], shared: Shared) -> Sentence:
     measured = [result for result in results if result.headline]
     if not measured:
-        return Sentence(f"{subject} have no figure: {caveats.join_reasons(results, most=1)}", "", results[0].state)
+        why = caveats.tell((result.reasons for result in results), most=1)
+        return Sentence(f"{subject} have no figure: {why}", "", results[0].state)
     rivals = Rivals(measured, measured[0].metric)
     best = rivals.best()
     assert best is not None  # each measured result is a candidate

@@ -205,26 +205,14 @@ def find_along(column: str, best: PointSummary, results: Sequence[PointSummary])
 
 @dataclass(frozen=True)
 class Step:
-    """A count above the smallest. speedup: its rate divided by the rate of the smallest count; linear: the speedup of
-    linear growth; interval: 95 % interval of the speedup, None with too few repetitions; strangers: nodes of the
-    smallest count that did not take part here."""
+    """A count above the smallest."""
 
     result: PointSummary
     count: int
-    linear: float
-    speedup: float
-    interval: Interval | None
-    strangers: frozenset[str]
-
-    @property
-    def efficiency(self) -> float:
-        """Speedup as a share of linear growth."""
-        return self.speedup / self.linear
-
-    @property
-    def range(self) -> tuple[float, float] | None:
-        """95 % interval of the efficiency."""
-        return (self.interval.low / self.linear, self.interval.high / self.linear) if self.interval else None
+    speedup: float  # its rate divided by the rate of the smallest count
+    efficiency: float  # speedup as a share of linear growth
+    range: tuple[float, float] | None  # 95 % interval of the efficiency, None with too few repetitions
+    strangers: frozenset[str]  # nodes of the smallest count that did not take part here
 
 
 @dataclass(frozen=True)
@@ -250,15 +238,10 @@ def measure_scaling(column: str, line: Sequence[tuple[int, PointSummary]], rival
     smallest, base = line[0]
     if not base.headline or base.headline.mean <= 0:
         return None
-    steps = tuple(
-        Step(
-            result,
-            count,
-            count / smallest,
-            rivals.share(result, base),
-            rivals.ratio(result, base),
-            frozenset(base.hosts) - frozenset(result.hosts),
-        )
-        for count, result in line[1:]
-    )
-    return Scaling(column, base, smallest, steps)
+    steps = []
+    for count, result in line[1:]:
+        linear, speedup, interval = count / smallest, rivals.share(result, base), rivals.ratio(result, base)
+        ends = (interval.low / linear, interval.high / linear) if interval else None
+        strangers = frozenset(base.hosts) - frozenset(result.hosts)
+        steps.append(Step(result, count, speedup, speedup / linear, ends, strangers))
+    return Scaling(column, base, smallest, tuple(steps))

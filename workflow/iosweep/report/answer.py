@@ -34,8 +34,8 @@ _STYLES = {
 }
 #: Outcomes with reasons, in the order of the page.
 _TOLD = ("left", "missing", "unneeded", "invalid", "suspect")
-#: Sweeps whose sentences are shown at once: more would push the best figures off the first screen.
-_SWEEPS = 4
+#: Most sentences shown at once, unless the first sweep alone has more: others push the best figures off the screen.
+_SENTENCES = 13
 #: Most damaged files that are named.
 _NAMED = 5
 
@@ -120,7 +120,7 @@ def make_groups(
                 if best := headline.find_highest(rivals):
                     cards.append(card(best))
                 else:
-                    reason = caveats.join_reasons(rivals, most=1)
+                    reason = caveats.tell((result.reasons for result in rivals), most=1)
                     cards.append(Card(formats.phase(phase), "", "", "", "", reason, rivals[0].state))
             latencies = (headline.find_lowest_latency(phases[phase]) for phase in phases if phase in LATENCY_PHASES)
             cards += map(card, filter(None, latencies))
@@ -139,12 +139,14 @@ def _card(best: Best, place: str, shares: PublishedShares, told: Shared) -> Card
         more = f"{formats.quantity(metric.mean / result.nodes, units)} per node"
     incomplete = "" if best.confirmed else caveats.describe_incomplete(result)
     spread = formats.spread(metric, units) if metric.n > 1 or not incomplete else ""
+    hosts = "nodes in turn" if result.in_turn else f"{result.host_sets} sets of nodes"
+    hosts = hosts if result.host_sets > 1 else ""
     published = (one.text for one in shares.get((result.point, result.phase), ()) if one.published.lowest == latency)
     return Card(
         label=f"{formats.phase(result.phase)}{' latency' if latency else ''}",
         value=formats.quantity(metric.mean, units),
         more=more,
-        spread=", ".join(filter(None, (spread, caveats.describe_hosts(result)))),
+        spread=", ".join(filter(None, (spread, hosts))),
         incomplete=incomplete,
         place=place,
         verdict=best.verdict,
@@ -195,6 +197,8 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], shares: Publishe
     decisions = acceptance.decide(campaign, results)
     cards = make_groups(results, shares, told)
     said = list(sentences.describe_sweeps(results, campaign.about.sweeps, system.SUITE, told).items())
+    ends = accumulate(len(own) for _, own in said)
+    at_once = max(1, sum(end <= _SENTENCES for end in ends))
     return {
         "about": campaign.about,
         "measured": formats.span(row.started for row in campaign.rows if row.started),
@@ -212,8 +216,8 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], shares: Publishe
         "acceptance": decisions,
         "acceptance_shared": acceptance.shared(decisions),
         "accepted": (acceptance.worst(decisions), acceptance.sentence(decisions)) if decisions else None,
-        "told": said[:_SWEEPS],
-        "told_later": said[_SWEEPS:],
+        "told": said[:at_once],
+        "told_later": said[at_once:],
         "headline": cards,
         "alike": [
             f"{group.title}: {card.label} ({card.place}) {card.best.alike_text}"

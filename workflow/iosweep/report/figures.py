@@ -336,12 +336,12 @@ def _verdict_notes(
 ) -> Iterator[str]:
     """Explain hollow marks, and results that are not drawn, with reasons."""
     if hollow := [result for result in drawn if result.verdict != "valid"]:
-        yield f"Hollow: {len(hollow)} not valid ({caveats.join_reasons(hollow)})."
+        yield f"Hollow: {len(hollow)} not valid ({caveats.tell(result.reasons for result in hollow)})."
     # a result that counts but lacks this figure has no verdict to report: the tool does not print it
     unused = [result for result in results if not result.used]
     for state in OUTCOMES:
         if own := [result for result in unused if result.state == state]:
-            yield f"Not drawn: {len(own)} {state} ({caveats.join_reasons(own)})."
+            yield f"Not drawn: {len(own)} {state} ({caveats.tell(result.reasons for result in own)})."
     if without := [result for result in cut.without if phase in (None, result.phase)]:
         yield f"Not drawn: {human_count(len(without), 'result')} of unknown {parameters()[cut.x].shown}."
 
