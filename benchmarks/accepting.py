@@ -30,7 +30,7 @@ from iosweep.analysis.summary import summarize
 from iosweep.config import criteria
 from iosweep.config.criteria import Criterion, Threshold
 from iosweep.tables.columns import result_columns
-from iosweep.tables.reader import Campaign, CampaignDocument, ResultRow, Target, read_row
+from iosweep.tables.reader import Campaign, CampaignDocument, ResultRow, TargetDirectory, read_row
 
 #: Thresholds as shares of the true figure: below it a pass is right, above it a fail.
 THRESHOLDS = (0.90, 0.95, 0.98, 1.0, 1.02, 1.05, 1.10)
@@ -76,8 +76,9 @@ _ROW = read_row(
 )
 
 _ABOUT = CampaignDocument(
-    campaign="accepting", made=datetime.now(UTC), iosweep_version="", plan_digest="", seed=0, target=Target("/"),
-    limits={}, sweeps=(), configuration=(), jobs=(), results_of_nodes={}, builds={}, tables={},
+    campaign="accepting", made=datetime.now(UTC), iosweep_version="", plan_digest="", seed=0,
+    target=TargetDirectory("/"), limits={}, sweeps=(), configuration=(), jobs=(), results_of_nodes={},
+    builds={}, tables={},
 )  # fmt: skip
 
 

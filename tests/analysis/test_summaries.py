@@ -25,7 +25,7 @@ from iosweep.judge.findings import FOLLOWS
 from iosweep.judge.statistics import interval
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.model import Point
-from iosweep.store.record import PhaseVerdict, RecordHead, SlurmJob, Target, ToolBuild
+from iosweep.store.record import MeasuredTarget, PhaseVerdict, RecordHead, SlurmJob, ToolBuild
 from iosweep.tables import columns
 from iosweep.tables.reader import CheckRow, ResultRow, mark_imprecise
 from iosweep.tools import tools
@@ -247,7 +247,7 @@ def _repetitions_of(draw: random.Random, point: Point) -> tuple[dict[int, Record
     suspect or invalid, have no latency or a rate of zero, or ran on another node."""
     count, elsewhere = draw.randint(3, 5), draw.random() < 0.2
     level, noise = draw.uniform(90, 110), draw.choice([0.01, 0.3])
-    target = Target(directory="/x", source="", fstype="", layout_is="")
+    target = MeasuredTarget(directory="/x", source="", fstype="", layout_is="")
     results, rows = {}, []
     for number in [*range(1, count + 1), *([7] if draw.random() < 0.5 else [])]:
         verdict = draw.choices(["valid", "suspect", "invalid"], [6, 3, 1])[0]

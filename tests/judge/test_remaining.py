@@ -17,7 +17,7 @@ from iosweep.plan import forecast
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS, Launcher
 from iosweep.plan.model import Plan, Point
-from iosweep.store.record import Missing, Needs, PhaseVerdict, RecordHead, Target, ToolBuild
+from iosweep.store.record import MeasuredTarget, Missing, Needs, PhaseVerdict, RecordHead, ToolBuild
 
 MOUNT = {"source": "/dev/x", "fstype": "ext4", "fsid": "01"}
 HERE = LocalMachine(tools={"fio": "build"}, launcher=LAUNCHERS["direct"], target=MOUNT)
@@ -30,8 +30,8 @@ def left(*arguments: Any) -> dict[str, dict[str, list[int]]]:
     return find(*arguments).left
 
 
-def place(**more: Any) -> Target:
-    return Target(**{"directory": "/scratch/me", "layout_is": "", **MOUNT, **more})
+def place(**more: Any) -> MeasuredTarget:
+    return MeasuredTarget(**{"directory": "/scratch/me", "layout_is": "", **MOUNT, **more})
 
 
 def result(point: str, number: int = 1, value: float | None = 100.0, **more: Any) -> RecordHead:

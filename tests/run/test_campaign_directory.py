@@ -16,7 +16,7 @@ from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.run import campaign_directory as directories
 from iosweep.run.campaign_directory import CampaignDirectory
-from iosweep.store.record import Target
+from iosweep.store.record import MeasuredTarget
 from iosweep.store.store import Store
 from iosweep.target.agent import OPERATIONS
 from machine import Scripted
@@ -140,7 +140,7 @@ def test_a_layout_is_set_and_read_back_and_an_inherited_one_only_read(tmp_path: 
         ("read_layout", "lustre"),
     ]
     facts: Any = {"source": "mgs:/fs", "fstype": "lustre", "fsid": "0", "mount": "mgs:/fs on /t type lustre (rw)"}
-    assert directory.recorded(facts) == Target(
+    assert directory.recorded(facts) == MeasuredTarget(
         directory=str(tmp_path / "t"), layout=("-c", "4"), layout_is="stripe_count: 4", **facts
     )
     agent = Asked()

@@ -30,8 +30,10 @@ from iosweep.config.sections import (
     size,
     unknown,
 )
+from iosweep.config.sweeps import RepetitionRule
 from iosweep.tools import Option, Tool, parameters, tools
 from iosweep.tools.axes import NODES
+from iosweep.units import MOST_COUNT
 
 
 class Repetitions(Strict):
@@ -45,21 +47,27 @@ class Repetitions(Strict):
         " 5%.",
     )
 
+    def rule(self, confirm: int) -> RepetitionRule:
+        return RepetitionRule(self.min, self.max, self.until_ci95_half_width, confirm)
+
 
 def _repetitions(value: object) -> object:
-    if isinstance(value, (dict, Repetitions)) or (
-        isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    ):
+    if isinstance(value, dict | Repetitions):
         return value
-    raise ValueError("not a number of repetitions; write a whole number from 1, or {min, max, until_ci95_half_width}")
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_COUNT:
+        return Repetitions.model_construct(min=value, max=value, until_ci95_half_width=None)  # type: ignore[arg-type]
+    allowed = f"a whole number from 1 to {MOST_COUNT}, or {{min, max, until_ci95_half_width}}"
+    raise ValueError(f"not a number of repetitions; write {allowed}")
 
 
 #: Axes that may be climbed until nothing more is gained.
 RampAxis: Any = Literal["queue_depth", "threads_per_node", "nodes"]
 RepetitionsField = Annotated[
-    Annotated[Count, Tag("a number")] | Annotated[Repetitions, Tag("a mapping")],
-    Discriminator(lambda v: "a number" if isinstance(v, int) else "a mapping"),
+    Repetitions,
     BeforeValidator(_repetitions),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MOST_COUNT}, Repetitions.model_json_schema()]}
+    ),
 ]
 
 
@@ -166,8 +174,7 @@ class Sweep(Strict):
     repetitions: RepetitionsField = Field(
         default_factory=Repetitions,
         description="How often each point is measured: a number, or {min, max, until_ci95_half_width}. Default: 5"
-        " times, then on to at most 10 until the interval is within 5%; always 5 times, or 3, where `limits` do not"
-        " allow that.",
+        " times, then on to at most 10 until the interval is within 5%.",
     )
     confirm: Confirm = Field(
         0,

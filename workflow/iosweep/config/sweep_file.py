@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from iosweep.config import criteria, models, sections
 from iosweep.config.sections import unknown
-from iosweep.config.sweeps import Config, RepetitionRule, Sweep
+from iosweep.config.sweeps import Config, Sweep
 from iosweep.config.yaml_lines import COMMAND_LINE, Document, KeyPath, dotted, load
 from iosweep.errors import ConfigError, Problem
 from iosweep.text import human_count, shortened
@@ -35,8 +35,7 @@ def validated(document: Document, model: type[BaseModel]) -> tuple[Any, list[Pro
 
 def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem:
     """pydantic's error in our words. Its path holds tags of unions, which are no keys of the file."""
-    tags = {*models.entry_models(), "a number", "a mapping"}
-    path = tuple(part for part in detail["loc"] if part not in tags)
+    path = tuple(part for part in detail["loc"] if part not in models.entry_models())
     kind, value = detail["type"], detail["input"]
     if kind == "extra_forbidden" and path[-2:] == ("options", "nodes"):
         return document.problem(path, "belongs under axes: write `axes: {nodes: [...]}`")
@@ -94,7 +93,6 @@ def _keys(model: type[BaseModel]) -> dict[tuple[str, ...], list[str]]:
                 continue
             for nested in _models_in(info.annotation):
                 visit((*path, name), nested)
-                visit((*path, name, "a mapping"), nested)
 
     visit((), model)
     return found
@@ -191,8 +189,7 @@ def _member(entry: models.SuiteEntry, model: Any, document: Document, index: int
     if entry.nodes:
         sweep = replace(sweep, axes={**sweep.axes, "nodes": tuple(dict.fromkeys(entry.nodes))})
     if entry.repetitions:
-        repetitions = _repetitions(entry.repetitions, sweep.repetitions.confirm)
-        sweep = replace(sweep, repetitions=repetitions)
+        sweep = replace(sweep, repetitions=entry.repetitions.rule(sweep.repetitions.confirm))
     if entry.confirm is not None:
         sweep = replace(sweep, repetitions=structs.replace(sweep.repetitions, confirm=entry.confirm))
     return _scaled(sweep, entry.scale) if entry.scale else sweep
@@ -253,18 +250,12 @@ def _sweep(model: Any, document: Document, path: KeyPath) -> Sweep:
         exclude=tuple(values(e) for e in model.exclude),
         phase_time_s=model.phase_time,
         phase_time_given="phase_time" in model.model_fields_set,
-        repetitions=_repetitions(model.repetitions, model.confirm),
+        repetitions=model.repetitions.rule(model.confirm),
         ramp=model.ramp,
         description=model.description,
         document=document,
         path=path,
     )
-
-
-def _repetitions(value: int | models.Repetitions, confirm: int) -> RepetitionRule:
-    if isinstance(value, int):
-        return RepetitionRule(value, value, confirm=confirm)
-    return RepetitionRule(value.min, value.max, value.until_ci95_half_width, confirm)
 
 
 def _has_effect(option: Option, sweep: Sweep) -> bool:

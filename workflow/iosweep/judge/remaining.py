@@ -14,7 +14,7 @@ from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets, repetition_needs
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point
-from iosweep.store.record import DataSet, JudgedRecord, Missing, RecordHead, Target
+from iosweep.store.record import DataSet, JudgedRecord, MeasuredTarget, Missing, RecordHead
 from iosweep.target.identify import volume
 from iosweep.tools import tools
 
@@ -128,7 +128,7 @@ def current(result: RecordHead, plan: Plan, point: Point, machine: LocalMachine)
     return not elsewhere(result, machine)
 
 
-def measures(target: Target, plan: Plan) -> bool:
+def measures(target: MeasuredTarget, plan: Plan) -> bool:
     """Whether a result's target is the directory of the plan, with the layout of the plan."""
     return (target.directory, target.layout) == (plan.target.directory, plan.target.layout)
 

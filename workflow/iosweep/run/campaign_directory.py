@@ -19,7 +19,7 @@ from iosweep.plan.forecast import Forecast
 from iosweep.plan.model import Plan
 from iosweep.run.agents import RemoteAgents
 from iosweep.run.preflight import unfit
-from iosweep.store.record import ClaimedTarget, Target
+from iosweep.store.record import ClaimedTarget, MeasuredTarget
 from iosweep.store.store import Store
 from iosweep.target import directory, identify, space, trees
 from iosweep.target.agent import Agent
@@ -228,9 +228,9 @@ class CampaignDirectory:
                 self.present_bytes = max(0, self.present_bytes - removed["bytes"])
         return removed
 
-    def recorded(self, facts: FileSystem) -> Target:
+    def recorded(self, facts: FileSystem) -> MeasuredTarget:
         """The target as results record it."""
-        return Target(
+        return MeasuredTarget(
             directory=self._target.directory,
             source=facts["source"],
             fstype=facts["fstype"],

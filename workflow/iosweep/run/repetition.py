@@ -22,7 +22,7 @@ from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
 from iosweep.run.launch import Commands
 from iosweep.run.preflight import Setup
-from iosweep.store.record import Exclusive, Files, Launcher, PhaseRun, Record, SlurmJob, Target, ToolBuild
+from iosweep.store.record import Exclusive, Files, Launcher, MeasuredTarget, PhaseRun, Record, SlurmJob, ToolBuild
 from iosweep.target import identify, trees
 from iosweep.target.directory import FRESH
 from iosweep.text import some
@@ -49,7 +49,7 @@ class Context:
     nodes: Mapping[str, NodeFacts]  # host -> its facts, the first is ours
     node_keys: Mapping[str, str]  # host -> key of its document
     environment: dict[str, str]  # as records have it
-    target: Target
+    target: MeasuredTarget
     exclusive: Exclusive
     build: str  # key of the build document of the programs
     budget: Budget

@@ -56,7 +56,7 @@ class ToolBuild(Part, frozen=True):
     path: str = ""
 
 
-class Target(Part, frozen=True, kw_only=True):
+class MeasuredTarget(Part, frozen=True, kw_only=True):
     """The file system that was measured. source: mount source when the campaign's directory was made, which may name
     another of its servers later (identify.same_source)."""
 
@@ -199,7 +199,7 @@ class RecordHead(Document, frozen=True, kw_only=True):
     slurm: SlurmJob | None = None
     bound: str | None = None
     tool: ToolBuild
-    target: Target
+    target: MeasuredTarget
     retry: str | None = None
     retried: bool = False
     raw: Archive = Archive("", "", 0)
@@ -217,7 +217,7 @@ class RecordHead(Document, frozen=True, kw_only=True):
         return sum(row.headline is not None for row in self.rows) if self.intact else 0
 
 
-_Shared = TypeVar("_Shared", ToolBuild, Target)
+_Shared = TypeVar("_Shared", ToolBuild, MeasuredTarget)
 
 
 @lru_cache(1000)

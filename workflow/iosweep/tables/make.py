@@ -33,7 +33,7 @@ from iosweep.node.cpus import listed, parse
 from iosweep.node.facts import NodeFacts
 from iosweep.plan.model import Plan, Point
 from iosweep.programs import programs
-from iosweep.store.record import DataSet, JudgedRecord, RecordHead, Refusal, Target
+from iosweep.store.record import DataSet, JudgedRecord, MeasuredTarget, RecordHead, Refusal
 from iosweep.store.store import RECORD_FILE, Store, unpack
 from iosweep.tables.columns import NOT_YET
 from iosweep.tables.reader import Job
@@ -156,7 +156,7 @@ class RecordReader:
 
 
 @cache
-def _volume(target: Target) -> str:
+def _volume(target: MeasuredTarget) -> str:
     return volume(target.facts)
 
 

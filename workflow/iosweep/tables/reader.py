@@ -57,7 +57,7 @@ class Table(Part, frozen=True):
     sha256: str
 
 
-class Target(Part, frozen=True):
+class TargetDirectory(Part, frozen=True):
     """The directory that was measured."""
 
     directory: str
@@ -72,7 +72,7 @@ class CampaignDocument(Part, frozen=True, kw_only=True):
     iosweep_version: str
     plan_digest: str
     seed: Integer
-    target: Target
+    target: TargetDirectory
     limits: dict[str, bool | Integer | float | str | None]
     cpus: CpuSettings = CpuSettings()
     sweeps: tuple[SweepFacts, ...]
