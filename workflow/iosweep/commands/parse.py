@@ -38,7 +38,7 @@ def run(arguments: Namespace) -> int:
     for path in arguments.path:
         standard = path == "-"
         for file in [File("-", sys.stdin.buffer.read(MOST_BYTES))] if standard else outputs.files(Path(path)):
-            read = file.readings()
+            read = file.reason or outputs.readings(file.data)
             if isinstance(read, str):
                 skipped.append({"file": file.name, "text": f"{file.name} {read}"})
                 if file.name in (path, outputs.shown(path)):

@@ -91,7 +91,7 @@ def collect(paths: Sequence[Path]) -> tuple[list[Content], Counter[str]]:
 
 def _content(file: outputs.File) -> Content | str:
     """The content of a file, or the reason why it is not taken."""
-    readings = file.readings()
+    readings = file.reason or outputs.readings(file.data)
     if isinstance(readings, str):
         return readings
     return Content(IngestedFile(file.name, file.sha256, len(file.data)), file.data, readings)

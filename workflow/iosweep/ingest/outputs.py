@@ -34,11 +34,6 @@ class File:
     def sha256(self) -> str:
         return hashlib.sha256(self.data).hexdigest()
 
-    def readings(self) -> dict[str, Reading] | str:
-        """What the reader of each tool says whose output it holds, the first one in it first (a job's log may have
-        several); or why there is none."""
-        return self.reason or readings(self.data)
-
 
 def shown(path: str | Path) -> str:
     return printable(os.fsencode(path).decode("utf-8", "backslashreplace"))
@@ -75,7 +70,8 @@ def _read(path: Path, follow: bool) -> File:
 
 
 def readings(data: bytes) -> dict[str, Reading] | str:
-    """`File.readings` of the content of a file."""
+    """What the reader of each tool says whose output some content holds, the first one in it first (a job's log may
+    have several); or why there is none."""
     text = data.removeprefix(b"\xef\xbb\xbf")  # what an editor may write in front of UTF-8
     if not text.strip():
         return "is empty"

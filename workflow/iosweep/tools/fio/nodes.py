@@ -16,7 +16,7 @@ from iosweep.details import Histogram, NodeRate, Series
 from iosweep.tools import Evidence, Parsed, Phase, Step, Streams
 from iosweep.tools.fio import output, series
 from iosweep.tools.fio.command import argv
-from iosweep.tools.fio.output import Node, Options, together
+from iosweep.tools.fio.output import NodeReport, together
 from iosweep.tools.fio.records import UNREADABLE, Host, reason
 from iosweep.tools.fio.series import Log, Unreadable
 from iosweep.units import human_size
@@ -46,10 +46,21 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         logs = streams.get(series.STREAM, streams.get(f"{series.STREAM}@0", b""))
         evidence = replace(parsed.evidence, tasks=series.workers(logs))
         return replace(parsed, evidence=with_logs(evidence, {"": parsed}, [logs], step))
-    hosts, wrong = _hosts(streams.get("hosts", b""), step.nodes)
-    if wrong:
-        return Parsed(evidence=Evidence(), problems=[wrong])
-    nodes = {host.host: _node(streams, k, host, phase, asked) for k, host in enumerate(hosts)}
+    try:
+        hosts = _hosts_decoder.decode(streams.get("hosts", b""))
+    except (ValueError, RecursionError):
+        return Parsed(problems=["which nodes took part is not stored"])
+    names = [host.host for host in hosts]
+    if len(set(names)) != len(names):
+        return Parsed(problems=[f"nodes took part more than once: {', '.join(names)}"])
+    if len(names) != step.nodes:
+        return Parsed(problems=[f"fio ran on {len(names)} nodes, {step.nodes} were asked for"])
+    nodes: dict[str, NodeReport] = {}
+    for k, host in enumerate(hosts):
+        parsed, parts = output.parse(streams.get(f"stdout@{k}", b""), phase, asked)
+        tasks = series.workers(streams.get(f"{series.STREAM}@{k}", b""))
+        evidence = replace(parsed.evidence, tasks=tasks, wall_s=host.ended - host.started)
+        nodes[host.host] = replace(parsed, evidence=evidence), parts
     problems = [f"{name}: {problem}" for name, (parsed, _) in nodes.items() for problem in parsed.problems]
     versions = {parsed.version: name for name, (parsed, _) in nodes.items() if parsed.version}
     version = next(iter(versions), None)
@@ -78,29 +89,10 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     return Parsed(version, figures, with_logs(evidence, each_node, each, step), [])
 
 
-def _node(streams: Streams, k: int, host: Host, phase: Phase, asked: Options) -> Node:
-    """The report of a node, with the life of its process by our clock."""
-    parsed, parts = output.parse(streams.get(f"stdout@{k}", b""), phase, asked)
-    tasks = series.workers(streams.get(f"{series.STREAM}@{k}", b""))
-    return replace(parsed, evidence=replace(parsed.evidence, tasks=tasks, wall_s=host.ended - host.started)), parts
-
-
 _hosts_decoder = msgspec.json.Decoder(list[Host])
 
 
-def _hosts(stored: bytes, nodes: int) -> tuple[list[Host], str]:
-    """(the nodes that took part, the reason why these are not the nodes of the step)"""
-    try:
-        hosts = _hosts_decoder.decode(stored)
-    except (ValueError, RecursionError):
-        return [], "which nodes took part is not stored"
-    names = [host.host for host in hosts]
-    if len(set(names)) != len(names):
-        return [], f"nodes took part more than once: {', '.join(names)}"
-    return hosts, "" if len(names) == nodes else f"fio ran on {len(names)} nodes, {nodes} were asked for"
-
-
-def _windows(hosts: Sequence[Host], nodes: Mapping[str, Node]) -> tuple[dict[str, Window], float]:
+def _windows(hosts: Sequence[Host], nodes: Mapping[str, NodeReport]) -> tuple[dict[str, Window], float]:
     """Each node's window of I/O on the common clock, and by how much their difference may be wrong in seconds.
 
     From 3.36 on fio tells when its workers began (`job_start`, ms, by the node's clock): within 2 ms of the first I/O

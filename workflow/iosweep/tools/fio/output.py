@@ -48,11 +48,11 @@ from iosweep.units import MOST_BYTES
 #: Direction (`read`, `write`) of the phase -> its block in fio's JSON.
 Parts = Mapping[str, Direction]
 #: The report of a node: figures and evidence, and the blocks of fio's JSON that they come from.
-Node = tuple[Parsed, Parts]
+NodeReport = tuple[Parsed, Parts]
 Options = Mapping[str, str]
 
 
-def parse(stdout: bytes, phase: Phase, asked: Options | None = None) -> Node:
+def parse(stdout: bytes, phase: Phase, asked: Options | None = None) -> NodeReport:
     """Figures of one local run with group_reporting (one entry in `jobs`), and fio's blocks that they come from.
 
     `asked`: options of the command, to compare with. Text before the JSON is normal (notes, warnings, `fio: pid=...,
@@ -129,7 +129,7 @@ def _figures(parts: Parts, phase: Phase) -> dict[str, float]:
     return figures | latency_columns({name: [part] for name, part in parts.items()}, phase.kind == "metadata")
 
 
-def together(nodes: Mapping[str, Node], phase: Phase, window_s: float | None = None) -> dict[str, float]:
+def together(nodes: Mapping[str, NodeReport], phase: Phase, window_s: float | None = None) -> dict[str, float]:
     """Figures of all nodes: rates over the window from the first I/O of any to the last. Without it they are the sums
     of the nodes' own, as fio and WEKA's page have them."""
     every = [parsed.figures for parsed, _ in nodes.values()]
@@ -280,27 +280,39 @@ def _read_document(document: Document, sections: Mapping[str, Options]) -> tuple
     problems: list[ReadingProblem] = []
     entries = document.jobs if document.client_stats is None else document.client_stats
     used = [entry for entry in entries or () if entry.groupid != _NO_GROUP or entry.jobname]
-    for work in _workloads(document, [entry for entry in used if entry.jobname != ALL_CLIENTS], sections):
-        labels = list(dict.fromkeys(entry.jobname for entry in work.entries))
+    works: list[tuple[list[Entry], list[_Report], str]] = []  # entries that did the same; why that is not known
+    alike: dict[object, list[_Report]] = {}
+    for entry in (entry for entry in used if entry.jobname != ALL_CLIENTS):
+        try:
+            report = _report(document, entry, sections.get(entry.jobname, {}))
+        except UNREADABLE as error:
+            works.append(([entry], [], reason(error)))
+            continue
+        idle = not any(part.total_ios for part in (entry.read, entry.write) if part)
+        if not (idle and _given(report.options, "create_only")):  # a section that only lays out files
+            alike.setdefault((entry.groupid, *sorted(report.parameters.items())), []).append(report)
+    works += [([report.entry for report in reports], reports, "") for reports in alike.values()]
+    for entries_alike, reports, wrong in works:
+        labels = list(dict.fromkeys(entry.jobname for entry in entries_alike))
         identity: Row = {"tool": "fio", "tool_version": document.version, "label": ", ".join(labels[:3]), "nodes": 1}
-        if hosts := list(dict.fromkeys(entry.hostname for entry in work.entries if entry.hostname)):
+        if hosts := list(dict.fromkeys(entry.hostname for entry in entries_alike if entry.hostname)):
             identity |= {"host": hosts[0], "hosts": ",".join(hosts), "nodes": len(hosts)}
         doubts: list[str] = []
         try:
-            if work.wrong:
-                raise Wrong(work.wrong)
-            row = _row(work.reports, doubts)
+            if wrong:
+                raise Wrong(wrong)
+            row = _row(reports, doubts)
         except UNREADABLE as error:
-            row = work.reports[0].parameters if work.reports else {}
+            row = reports[0].parameters if reports else {}
             problems.append(ReadingProblem("invalid", f"{labels[0]}: {reason(error)}", len(rows)))
         problems += [ReadingProblem("suspect", f"{labels[0]}: {text}", len(rows)) for text in doubts if text]
-        if flushes := [block for one in work.reports if (block := one.entry.sync.lat_ns) and block.count]:
+        if flushes := [block for one in reports if (block := one.entry.sync.lat_ns) and block.count]:
             mean_s = sum(one.mean * one.count for one in flushes) / sum(one.count for one in flushes) / 1e9
             flushed = f"a flush took {mean_s * 1000:.3g} ms on average, which is not in latency_*"
             problems.append(ReadingProblem("note", f"{labels[0]}: {flushed}", len(rows)))
         if ended := local_date(document.time):
             identity["ended_local"] = ended
-        starts = [entry.job_start for entry in work.entries if entry.job_start]  # from 3.36 on
+        starts = [entry.job_start for entry in entries_alike if entry.job_start]  # from 3.36 on
         if starts and max(starts) <= _LAST_MS:
             started = datetime.fromtimestamp(min(starts) / 1000, UTC)
             identity["started"] = started.isoformat(timespec="milliseconds")
@@ -313,30 +325,6 @@ def _read_document(document: Document, sections: Mapping[str, Options]) -> tuple
     lost -= {(entry.hostname, entry.port) for entry in used}
     texts = sorted(f"{host} (port {port}) did not report" for host, port in lost)
     return rows, [*problems, *(ReadingProblem("suspect", text) for text in texts)]
-
-
-class _Workload(NamedTuple):
-    """Entries that did the same at the same time. wrong: why their work is not known; then there are no reports."""
-
-    entries: Sequence[Entry]
-    reports: Sequence[_Report] = ()
-    wrong: str = ""
-
-
-def _workloads(document: Document, entries: Sequence[Entry], sections: Mapping[str, Options]) -> Iterator[_Workload]:
-    alike: dict[object, list[_Report]] = {}
-    for entry in entries:
-        try:
-            report = _report(document, entry, sections.get(entry.jobname, {}))
-        except UNREADABLE as error:
-            yield _Workload([entry], wrong=reason(error))
-            continue
-        idle = not any(part.total_ios for part in (entry.read, entry.write) if part)
-        if idle and _given(report.options, "create_only"):
-            continue  # a section that only lays out files
-        alike.setdefault((entry.groupid, *sorted(report.parameters.items())), []).append(report)
-    for reports in alike.values():
-        yield _Workload([report.entry for report in reports], reports)
 
 
 def _report(document: Document, entry: Entry, section: Options) -> _Report:
@@ -470,7 +458,7 @@ def _row(reports: Sequence[_Report], doubts: list[str]) -> Row:
     return row
 
 
-def _checked(report: _Report, workers: int) -> Node:
+def _checked(report: _Report, workers: int) -> NodeReport:
     """An entry's figures. Raises Wrong where they cannot be used."""
     entry = report.entry
     if entry.error:

@@ -118,7 +118,10 @@ def _even(
 ) -> list[list[float]]:
     """Bytes/s of each worker in each even interval, of any logs. Intervals at the end are left out if nothing was
     logged of them."""
-    ticks = _ticks(logs, step_s)
+    ticks: list[float] = []  # of fio, in seconds; entries of the same tick count as its first
+    for at_ms in sorted({at for log in logs for at in log.times}):
+        if not ticks or at_ms / 1000 > ticks[-1] + step_s / 2:
+            ticks.append(at_ms / 1000)
     last_s = ticks[-1]
     spans = [_spans(log, ticks, step_s) for log in logs]
     late = _ticks_were_late(spans, moved_bytes, last_s, runtime_s, step_s)
@@ -129,16 +132,6 @@ def _even(
         if rest_s < _GAP * step_s or missing > moved_bytes * rest_s / runtime_s / 2:
             return [own[: int(last_s / step_s + 0.1)] for own in cells]
     return cells
-
-
-def _ticks(logs: Sequence[_Entries], step_s: float) -> list[float]:
-    """Times of fio's ticks in s. Entries of the same tick count as its first."""
-    ticks: list[float] = []
-    for at_ms in sorted({at for log in logs for at in log.times}):
-        at = at_ms / 1000
-        if not ticks or at > ticks[-1] + step_s / 2:
-            ticks.append(at)
-    return ticks
 
 
 #: Begin and end of the time that an entry covers, its rate, and how much later it begins if no tick was late.

@@ -69,7 +69,9 @@ def judge(run: Run, log_seen: bool) -> Judged:
             why = "nodes have unlike numbers of ranks, so with -C some read what their own node wrote"
             remarks.append(ReadingProblem("suspect", f"{result.name}: {why}", at))
         by_rate = result.bandwidth_bytes_per_s * result.total_s
-        if moved is not None and abs(by_rate - moved) > _ROUNDED * moved + _slack_bytes(result):
+        # the bandwidth is printed with two digits of MiB/s or more
+        slack_bytes = result.bandwidth_bytes_per_s * CLOCK_S + result.total_s * MIB / 100
+        if moved is not None and abs(by_rate - moved) > _ROUNDED * moved + slack_bytes:
             text = f"{result.name}: bandwidth x time is {by_rate:.6g} bytes, not {moved}"
             remarks.append(ReadingProblem("invalid", text, at))
         if not result.bandwidth_bytes_per_s or result.ops_per_s == 0:
@@ -81,11 +83,6 @@ def judge(run: Run, log_seen: bool) -> Judged:
             bandwidth = result.bandwidth_bytes_per_s
         results.append(replace(result, bytes_moved=moved, bandwidth_bytes_per_s=bandwidth))
     return Judged(results, list(dict.fromkeys(problems)), list(dict.fromkeys(remarks)))
-
-
-def _slack_bytes(result: Result) -> float:
-    """Bytes by which bandwidth x time may be wrong: the bandwidth is printed with two digits of MiB/s or more."""
-    return result.bandwidth_bytes_per_s * CLOCK_S + result.total_s * MIB / 100
 
 
 def _of_run(run: Run) -> Iterator[str]:

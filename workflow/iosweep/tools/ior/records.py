@@ -316,8 +316,14 @@ class Reader:
         for piece in _pieces(content.decode("utf-8", "replace")):
             if isinstance(piece, str):
                 for line in piece.split("\n"):
-                    if (text := line.strip()) and not self._line(text):
-                        self._message(text)
+                    if not (text := line.strip()) or self._line(text):
+                        continue
+                    run = self._current
+                    run.messages.take(text)
+                    if _FSYNC_OFF.search(text):
+                        run.off.setdefault("fsync", text)
+                    if "WARNING: cannot use O_DIRECT" in text:
+                        run.off.setdefault("o_direct", text)
             else:
                 for run in piece:
                     run.take_beside(self.beside)
@@ -344,14 +350,6 @@ class Reader:
         """The run whose table is being read; one without its beginning where there is none."""
         return self._open("table") if self._over or self._current.layout != "table" else self._current
 
-    def _message(self, line: str) -> None:
-        run = self._current
-        run.messages.take(line)
-        if _FSYNC_OFF.search(line):
-            run.off.setdefault("fsync", line)
-        if "WARNING: cannot use O_DIRECT" in line:
-            run.off.setdefault("o_direct", line)
-
     def _line(self, text: str) -> bool:
         """Whether a line is part of a run or of a warning on its bytes."""
         words = text.split()
@@ -359,7 +357,11 @@ class Reader:
             self._open("table", banner[1] or None)
             self.is_log = True
         elif (option := _OPTION.fullmatch(text)) and (not self._over or text.startswith(f"{option[1]:20}:")):
-            self._option(option[1], option[2].strip())
+            name, run = option[1], self._table()
+            if name == "TestID" and name in run.options:  # the next test of a script
+                first, run = run, self._open("table", run.version)
+                run.options |= {key: first.options[key] for key in ("Command line", "Machine") if key in first.options}
+            run.options.setdefault("tasks" if name == "Participating tasks" else name, option[2].strip())
         elif words[0] == "access" and "bw(MiB/s)" in words:
             if lost := sorted(_TABLE.difference(words)):
                 self._table().problems.append(f"the table's header lacks {', '.join(lost)}")
@@ -380,13 +382,6 @@ class Reader:
         else:
             return words[0] == "remove" or self._warning(text)
         return True
-
-    def _option(self, name: str, value: str) -> None:
-        run = self._table()
-        if name == "TestID" and name in run.options:  # the next test of a script
-            first, run = run, self._open("table", run.version)
-            run.options |= {key: first.options[key] for key in ("Command line", "Machine") if key in first.options}
-        run.options.setdefault("tasks" if name == "Participating tasks" else name, value)
 
     def _row(self, cells: Sequence[str]) -> bool:
         if len(cells) < (5 if self._columns else 9) or not re.match(r"-?\d", cells[1]):
