@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from iosweep.files.documents import Count, Number, Part, Seconds
 from iosweep.node import fs_types
@@ -59,7 +60,7 @@ class Moved(Part, frozen=True, kw_only=True):
     io_limits: dict[str, Count] = msgspec.field(default_factory=dict)
 
 
-class Counted(Part, frozen=True, kw_only=True):
+class Counted(Part, frozen=True):
     """The shares of a data set's bytes that counters saw while it was written and flushed: how far a counter can be
     trusted to see the traffic of this target. None: there was no such counter."""
 
@@ -73,29 +74,16 @@ def counted(moved: Mapping[str, Moved], written_bytes: int) -> Counted | None:
     """Shares of `written_bytes` that the counters of the writing nodes saw; None without counters. Pure."""
     if not moved or not written_bytes:
         return None
-
-    def share(name: str) -> float | None:
-        counts = [getattr(node, name) for node in moved.values()]
-        return None if None in counts else round(sum(counts) / written_bytes, 4)
-
-    return Counted(
-        tool=share("tool_written_bytes"),
-        device=share("device_written_bytes"),
-        client=share("client_written_bytes"),
-        network=share("sent_bytes"),
-    )
+    fields = ("tool_written_bytes", "device_written_bytes", "client_written_bytes", "sent_bytes")
+    counts = ([getattr(node, name) for node in moved.values()] for name in fields)
+    return Counted(*(None if None in counter else round(sum(counter) / written_bytes, 4) for counter in counts))
 
 
 def least(sets: Iterable[Counted | None]) -> Counted | None:
     """The least share of each counter over several sets; None of a counter that one of them lacks. Pure."""
-    every = [one or Counted() for one in sets]
-
-    def share(name: str) -> float | None:
-        shares = [getattr(one, name) for one in every]
-        return None if None in shares else min(shares, default=None)
-
-    found = Counted(**{name: share(name) for name in Counted.__struct_fields__})
-    return found if found != Counted() else None
+    shares = zip(*(structs.astuple(counted or Counted()) for counted in sets), strict=True)
+    lowest = Counted(*(None if None in counter else min(counter) for counter in shares))
+    return lowest if lowest != Counted() else None
 
 
 class Mounted(NamedTuple):
@@ -149,7 +137,7 @@ class IoCounters:
         # Linux 5.5 and later count flushes; a device mapper counts none
         volatile = self._disks and all(text(disk / "queue/write_cache") == "write back" for disk in self._disks)
         self._flushing = [disk / "stat" for disk in self._disks] if volatile else []
-        self._osc = _osc(target, proc, sys)
+        self._osc = _osc(target, proc, sys) if target.fstype == "lustre" else []
         nfs = fs_types.of(target.fstype) is fs_types.of("nfs")
         self._nfs = proc / "self/mountstats" if nfs else None
         self.client = str(self._nfs or (self._osc[0].parent.parent if self._osc else ""))
@@ -254,8 +242,6 @@ def _members(device: str, sys: Path) -> list[str]:
 
 def _osc(target: Mounted, proc: Path, sys: Path) -> list[Path]:
     """The statistics of Lustre's clients of each storage target: what went over the wire, which llite's do not tell."""
-    if target.fstype != "lustre":
-        return []
     name = target.source.rpartition(":/")[2].partition("/")[0]
     client = re.compile(rf"{re.escape(name)}-OST.*-osc-(?!MDT)")
     for root in (proc / "fs/lustre/osc", sys / "kernel/debug/lustre/osc"):
