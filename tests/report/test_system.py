@@ -149,7 +149,7 @@ class TestUnlikeNodes:
         assert result.headline.low < result.headline.high / 3
         assert [in_turn for in_turn, _ in system.unlike(campaign, [result])] == [False]
         (entry,) = answer.make_groups([result])[0].cards
-        assert entry.spread.endswith("(n = 6), 2 sets of nodes")
+        assert entry.spread.endswith("(n = 6), different nodes")
         shown = results_table.make_payload([result], [], {})
         assert shown.rows[0][[column.key for column in shown.columns].index("hosts")] == 2
 

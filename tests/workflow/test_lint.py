@@ -35,7 +35,7 @@ def test_style_types_and_documentation_are_clean(name: str, root: Path, tmp_path
 #: Room -> most lines and modules of Python that it may have. Take something away before you raise one.
 CEILINGS = {
     "": (1_130, 8),
-    "analysis": (2_750, 10),
+    "analysis": (2_710, 10),
     "commands": (3_520, 21),
     "config": (1_700, 7),
     "files": (590, 3),
@@ -45,7 +45,7 @@ CEILINGS = {
     "node": (3_230, 12),
     "plan": (1_030, 6),
     "programs": (680, 3),
-    "report": (2_540, 9),
+    "report": (2_530, 9),
     "run": (2_580, 10),
     "slurm": (260, 2),
     "store": (1_080, 4),

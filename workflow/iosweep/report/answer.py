@@ -139,8 +139,7 @@ def _card(best: Best, place: str, shares: PublishedShares, told: Shared) -> Card
         more = f"{formats.quantity(metric.mean / result.nodes, units)} per node"
     incomplete = "" if best.confirmed else caveats.describe_incomplete(result)
     spread = formats.spread(metric, units) if metric.n > 1 or not incomplete else ""
-    hosts = "nodes in turn" if result.in_turn else f"{result.host_sets} sets of nodes"
-    hosts = hosts if result.host_sets > 1 else ""
+    hosts = "nodes in turn" if result.in_turn else "different nodes" if result.host_sets > 1 else ""
     published = (one.text for one in shares.get((result.point, result.phase), ()) if one.published.lowest == latency)
     return Card(
         label=f"{formats.phase(result.phase)}{' latency' if latency else ''}",
