@@ -8,7 +8,7 @@ The runner never touches the target: an agent does, with a deadline.
 | protocol.py | requests, answers and beats of all agents |
 | identify.py | the table of mounts; which file system a directory is on; whether the target exists |
 | directory.py | the campaign's directory: its marker, claiming it, the way into it, probes, striping |
-| trees.py | directories and files in it: made, counted, examined, sampled, removed |
+| trees.py | directories and files in it: made, counted, removed; whether data sets are complete; samples of data |
 | space.py | quotas, and whether a campaign fits |
 | lock.py | locks: one run of a campaign, one campaign on a file system, licenses |
 """

@@ -1,4 +1,4 @@
-"""Directories and files below the campaign's directory: making, counting, removing, examining, sampling.
+"""Directories and files below the campaign's directory: made, counted, removed; complete data sets; samples of data.
 
 They run inside the agent. Each directory is opened from the one above it; no symbolic link is followed, no mount point
 crossed. Few names are held at a time, and long operations report their progress (protocol.beat).
