@@ -41,7 +41,7 @@ from iosweep.plan.launchers import Launcher, launchers
 from iosweep.plan.model import Plan
 from iosweep.programs import spack
 from iosweep.programs.programs import candidates, sha256
-from iosweep.programs.spack import Built, Environment
+from iosweep.programs.spack import Environment
 from iosweep.store.store import SNAKEMAKE_LOCK, Store, manifest_path, name_taken, write_manifest
 from iosweep.tables import reader
 from iosweep.target.lock import Lock, Owner, take
@@ -64,28 +64,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Dag:
-    """The campaign for the rules. Paths are relative to the working directory.
-
-    `given`: values of the command line that replace those of the file (sweep_file.GIVEN). `work`: by allocation.
-    `tools`: where Spack builds them; None if they are on PATH. `damaged`: damaged files, as sentences; `remake`:
-    whether outputs of rules are among them. `tables_made`: time stamp of the present tables. `aside`: number of stored
-    repetitions of points that are not in the plan.
-    """
+    """The campaign for the rules. Paths are relative to the working directory."""
 
     file: Path
     config: Config
-    given: Mapping[str, str]
+    given: Mapping[str, str]  # values of the command line that replace those of the file (sweep_file.GIVEN)
     only: str | None
     plan: Plan
     results: Path
-    work: Mapping[str, Work]
+    work: Mapping[str, Work]  # by allocation
     launcher: Launcher
     site: Profile
-    tools: Environment | None
-    damaged: tuple[str, ...]
-    remake: bool
-    tables_made: int | None
-    aside: int
+    tools: Environment | None  # where Spack builds them; None if they are on PATH
+    damaged: tuple[str, ...]  # damaged files, as sentences
+    remake: bool  # whether outputs of rules are among them
+    tables_made: int | None  # time stamp of the present tables
+    aside: int  # number of stored repetitions of points that are not in the plan
 
     @property
     def plan_file(self) -> Path:
@@ -289,7 +283,17 @@ def load(
     if taken := name_taken(store, plan, stored):
         problems.append(document.problem(("campaign",), taken))
     launcher = launchers("slurm" if site.slurm else None)[site.launcher]
-    still = remaining.find(plan, stored, store.missing(), _machine(plan, launcher, site.slurm, tools, built), only)
+    names = {point.tool for point in plan.points}
+    hashes: dict[str, str | None] = {}  # what was missing on nodes stays missing until `iosweep rerun`
+    mpiexec = [_NOT_BUILT]
+    if built:
+        hashes, mpiexec = {name: built.hashes().get(name) for name in names}, candidates(built.search)
+    elif tools:
+        hashes = dict.fromkeys(names, _NOT_BUILT)
+    elif not site.slurm:
+        hashes, mpiexec = {name: sha256(name) for name in names}, candidates()
+    machine = remaining.LocalMachine(hashes, launcher, None if site.slurm else mpiexec)
+    still = remaining.find(plan, stored, store.missing(), machine, only)
     coming = {name: still.expected[name] for name in still.left}
     work = {a.name: Work(plan, a, coming.get(a.name, {}), site) for a in plan.allocations}
     problems += submission.problems(config, plan, work.values())
@@ -339,22 +343,6 @@ def _obstacles(folder: Path) -> list[Problem]:
         return [Problem(str(folder), 0, "", f"the results cannot be read: {error.strerror}")]
     remedy = "move it away: it has to be a directory, or not there"
     return [Problem(str(folder / name), 0, "", f"it is {obstacle}", remedy) for name, obstacle in inside.items()]
-
-
-def _machine(
-    plan: Plan, launcher: Launcher, on_nodes: bool, tools: Environment | None, built: Built | None
-) -> remaining.LocalMachine:
-    """The known tools and launchers of the machine that measures. `on_nodes`: it is another machine."""
-    names = {point.tool for point in plan.points}
-    hashes: dict[str, str | None] = {}  # what was missing on nodes stays missing until `iosweep rerun`
-    mpiexec = [_NOT_BUILT]
-    if built:
-        hashes, mpiexec = {name: built.hashes().get(name) for name in names}, candidates(built.search)
-    elif tools:
-        hashes = dict.fromkeys(names, _NOT_BUILT)
-    elif not on_nodes:
-        hashes, mpiexec = {name: sha256(name) for name in names}, candidates()
-    return remaining.LocalMachine(hashes, launcher, None if on_nodes else mpiexec)
 
 
 def or_exit(function: Callable[..., T], *arguments: object) -> T:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -110,7 +110,12 @@ class Profile:
 
 def parse(resources: Mapping[str, object], slurm: bool, file: str = "profile", text: str = "") -> Profile:
     """Read default resources. `text`: of the file, for the lines of problems. Pure."""
-    given, wrong = _converted(resources), {}
+    # values that are no numbers or times stay as they are
+    given = {str(k): v.strip().strip("\"'") if isinstance(v, str) else v for k, v in resources.items()}
+    given = {name: int(v) if isinstance(v, str) and v.isdecimal() else v for name, v in given.items()}
+    if "runtime" in given:
+        given["runtime"] = minutes(given["runtime"]) or given["runtime"]
+    wrong = {}
     for name in (*given, *_NEEDED) if slurm else {"launcher", "tools"} & given.keys():
         if why := _wrong(name, given.get(name), slurm):
             wrong[name] = why
@@ -136,19 +141,9 @@ def read(directory: Path) -> Profile:
         raise Unusable(f"{file} has no keys", "write for example `executor: iosweep`")
     given = content.get("default-resources")
     if not isinstance(given, dict):
-        given = _pairs(given if isinstance(given, list) else ())
+        pairs = (str(pair).partition("=") for pair in (given if isinstance(given, list) else ()))
+        given = {name.strip(): value for name, _, value in pairs}
     return parse(given, content.get("executor") == "iosweep", str(file), text)
-
-
-def _converted(resources: Mapping[str, object]) -> dict[str, object]:
-    """Strip quotes, and convert numbers and `runtime` (to minutes); values that do not convert stay."""
-    found = {str(k): v.strip().strip("\"'") if isinstance(v, str) else v for k, v in resources.items()}
-    found = {name: int(v) if isinstance(v, str) and v.isdecimal() else v for name, v in found.items()}
-    return found if "runtime" not in found else found | {"runtime": minutes(found["runtime"]) or found["runtime"]}
-
-
-def _pairs(given: Iterable[object]) -> dict[str, object]:
-    return {name.strip(): value for name, _, value in (str(one).partition("=") for one in given)}
 
 
 def _wrong(name: str, value: object, slurm: bool) -> Obstacle | None:

@@ -1,4 +1,7 @@
-"""Data sets on the target: prepared once and completely, checked before their first and after every use."""
+"""When data sets on the target are prepared and looked at: once and completely, before their first and after every use.
+
+Whether one is complete and without holes is decided in target/trees.py.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ from iosweep.programs import programs
 from iosweep.programs.programs import Program, candidates, find, hash_of, sha256
 from iosweep.programs.spack import Built
 from iosweep.run import agents
-from iosweep.run.agents import RemoteAgents
+from iosweep.run.agents import NodeAnswer, RemoteAgents
 from iosweep.run.launch import Commands, needs_mpiexec
 from iosweep.run.progress import Lines
 from iosweep.slurm import query
@@ -324,7 +324,7 @@ def inspect(setup: Setup, target: FileSystem, commands: Commands) -> dict[str, N
         for name, libraries in one.absent.items():
             lacks = f"{name} cannot run on {host}: {', '.join(libraries)} is not found there"
             raise AllocationError(ExitCode.REFUSED, lacks, nodes=[host])
-        if wrong := other_target(target, one.target) or other_build(hashes, one.builds):
+        if wrong := _difference(target, hashes, one):
             if setup.built and one.builds != hashes:
                 wrong += f"; is tools.directory ({setup.built.file.parent.parent}) mounted there?"
             # another job may be given other nodes, unless each has a disk of this name
@@ -343,23 +343,19 @@ def inspect(setup: Setup, target: FileSystem, commands: Commands) -> dict[str, N
     return {host: structs.replace(one.node, host=host) for host, one in seen.items()}
 
 
-def other_target(here: FileSystem, there: FileSystem) -> str | None:
-    """Why a node cannot measure on the target of the first one, or None. Pure."""
-    if identity(here) != identity(there):
+def _difference(here: FileSystem, builds: Mapping[str, str], there: NodeAnswer) -> str | None:
+    """Why a node cannot measure with the first one, whose target and builds of tools these are; None if it can."""
+    target = there.target
+    if identity(here) != identity(target):
         return (
-            f"the target is on the file system {there['source']} ({there['fstype']}) there, and on {here['source']}"
+            f"the target is on the file system {target['source']} ({target['fstype']}) there, and on {here['source']}"
             f" ({here['fstype']}) on the first node; is it mounted there, and shared?"
         )
-    return None if there["writable"] else "the target cannot be written to from there"
-
-
-def other_build(builds: Mapping[str, str], found: Mapping[str, str | None]) -> str | None:
-    """Which tool is not the same on a node as on the first one, or None. Pure."""
+    if not target["writable"]:
+        return "the target cannot be written to from there"
     for tool, build in builds.items():
-        if found.get(tool) is None:
-            return f"{tool} does not exist there under the same path"
-        if found[tool] != build:
-            return f"{tool} is a different build there"
+        if (other := there.builds.get(tool)) != build:
+            return f"{tool} is a different build there" if other else f"{tool} does not exist there under the same path"
     return None
 
 
