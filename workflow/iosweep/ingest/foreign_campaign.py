@@ -31,7 +31,7 @@ from iosweep.tables.writer import CampaignTables, Values
 from iosweep.text import printable, shortened
 from iosweep.tools import parameters, phases, tools
 from iosweep.tools.axes import PHASE_TIME
-from iosweep.tools.reading import SEVERITIES, Cell, ProblemSeverity, Reading
+from iosweep.tools.reading import SEVERITIES, Cell, Reading
 
 #: Columns that tell points apart, beside the parameters: a mean over two versions would describe neither, and fio's
 #: jobs of other names may differ in what columns do not tell.
@@ -164,9 +164,17 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, Iterable[Rea
                 left_out["it is there twice, with the same figures"] += 1
                 continue
             seen.add(same)
+            invalid, suspect = (
+                REASONS.join(text.replace(REASONS, " / ") for text in said[s]) for s in ("invalid", "suspect")
+            )
+            doubts = printable("; ".join(["nothing in the text speaks against the figures", *said["note"]]))
+            findings = dict.fromkeys((check.name for check in CHECKS), _UNCHECKED) | {
+                "output": failed(invalid) if invalid else passed("the output is complete and agrees with itself"),
+                "tool_doubts": failed(suspect) if suspect else passed(doubts),
+            }
             when = next((str(value) for name in _WHEN if (value := row.get(name))), "")
             sweep, point = _place(values, row.get("repetition"))
-            placed.append((sweep, point, (not when, when, len(placed)), Row(values, _findings(said))))
+            placed.append((sweep, point, (not when, when, len(placed)), Row(values, findings)))
     placed.sort(key=lambda row: row[:3])
     numbers: Counter[tuple[str, str]] = Counter()
     of_sweep: dict[str, list[Values]] = {}
@@ -197,17 +205,6 @@ def _values(read: Mapping[str, Cell]) -> Values:
     phase = tools()[str(read["tool"])].phases[str(read["phase"])]
     values |= {"kind": phase.kind, "metric": values.get("metric") or phase.metric, "left": False, "unneeded": False}
     return values
-
-
-def _findings(said: Mapping[ProblemSeverity, Sequence[str]]) -> dict[str, Finding]:
-    """The finding of each check, from the problems of an output."""
-    invalid, suspect = (REASONS.join(text.replace(REASONS, " / ") for text in said[s]) for s in ("invalid", "suspect"))
-    doubts = printable("; ".join(["nothing in the text speaks against the figures", *said["note"]]))
-    known = {
-        "output": failed(invalid) if invalid else passed("the output is complete and agrees with itself"),
-        "tool_doubts": failed(suspect) if suspect else passed(doubts),
-    }
-    return {check.name: known.get(check.name, _UNCHECKED) for check in CHECKS}
 
 
 def _place(values: Values, run: Cell | None) -> tuple[str, str]:

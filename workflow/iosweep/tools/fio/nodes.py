@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import msgspec
 
@@ -29,13 +28,6 @@ _MORE, _LESS = 0.25, 0.15
 _PRINTED_ERROR_S, _END_ERROR_S = 0.002, 0.025
 #: A start that fio prints counts only where its process lived then, give or take this.
 _SLACK_S = 0.01
-
-
-class Window(NamedTuple):
-    """First and last I/O of a node, in seconds on a clock that all nodes share."""
-
-    begin_s: float
-    end_s: float
 
 
 def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
@@ -92,8 +84,8 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
 _hosts_decoder = msgspec.json.Decoder(list[Host])
 
 
-def _windows(hosts: Sequence[Host], nodes: Mapping[str, NodeReport]) -> tuple[dict[str, Window], float]:
-    """Each node's window of I/O on the common clock, and by how much their difference may be wrong in seconds.
+def _windows(hosts: Sequence[Host], nodes: Mapping[str, NodeReport]) -> tuple[dict[str, tuple[float, float]], float]:
+    """Each node's first and last I/O on the common clock, and by how much their difference may be wrong; in seconds.
 
     From 3.36 on fio tells when its workers began (`job_start`, ms, by the node's clock): within 2 ms of the first I/O
     in 20 runs of 3.42. Before, it is the end of the process minus the run time. That is late by the time that fio takes
@@ -102,16 +94,16 @@ def _windows(hosts: Sequence[Host], nodes: Mapping[str, NodeReport]) -> tuple[di
     another clock; from the start of the process to the first I/O it took 190 to 340 ms, more with more files. All must
     be of one kind: they are late differently (3.42 takes 150 ms to end).
     """
-    printed: dict[str, Window] = {}
-    from_end: dict[str, Window] = {}
+    printed: dict[str, tuple[float, float]] = {}
+    from_end: dict[str, tuple[float, float]] = {}
     for host in hosts:
         parsed, _ = nodes[host.host]
         runtime_s, began_s = parsed.figures["runtime_s"], parsed.evidence.began_s
         if began_s is not None:
             begin_s, slack_s = began_s - host.clock_offset_s, _SLACK_S + host.clock_error_s
             if host.started - slack_s <= begin_s <= host.ended + slack_s:  # not where a clock was set meanwhile
-                printed[host.host] = Window(begin_s, begin_s + runtime_s)
-        from_end[host.host] = Window(host.ended - runtime_s, host.ended)
+                printed[host.host] = (begin_s, begin_s + runtime_s)
+        from_end[host.host] = (host.ended - runtime_s, host.ended)
     clocks_s = max(host.clock_error_s for host in hosts)
     if len(printed) == len(hosts):
         return printed, _PRINTED_ERROR_S + 2 * clocks_s

@@ -91,15 +91,6 @@ class Options(dict[str, str]):
         return {f"-{letter}": value for letter, value in self.items() if letter != "d"}
 
 
-def split_command(line: str) -> tuple[str, ...] | None:
-    """The words of a `Command line used` line. mdtest quotes them without escaping anything."""
-    text = line.partition(":")[2].strip()
-    program, quoted, rest = text.partition(" '")
-    if len(line) >= _COMMAND_LIMIT or (quoted and not rest.endswith("'")):
-        return None
-    return (program, *rest[:-1].split("' '")) if quoted else tuple(text.split()) or None
-
-
 def parse_command(words: Sequence[str] | None, version: tuple[int, ...]) -> Options | None:
     """The options as mdtest's option.c reads the words, or None where that is not certain.
 
@@ -216,8 +207,12 @@ class Launch:
 
     @property
     def words(self) -> tuple[str, ...] | None:
-        """The command as mdtest prints it, program first."""
-        return split_command(self.command) if self.command else None
+        """The command, program first. mdtest quotes its words without escaping anything."""
+        text = (self.command or "").partition(":")[2].strip()
+        program, quoted, rest = text.partition(" '")
+        if len(self.command or "") >= _COMMAND_LIMIT or (quoted and not rest.endswith("'")):
+            return None
+        return (program, *rest[:-1].split("' '")) if quoted else tuple(text.split()) or None
 
     @property
     def options(self) -> Options | None:
