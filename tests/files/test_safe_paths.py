@@ -88,7 +88,7 @@ def test_a_link_in_place_of_a_folder_is_not_followed(root: Path, foreign: Path, 
         lambda: safe_paths.write(root, "a/precious", b"ours"),
         lambda: safe_paths.read(root, "a/precious"),
         lambda: safe_paths.remove(root, "a/precious"),
-        lambda: safe_paths.append(root, "a/precious"),
+        lambda: safe_paths.open_log(root / "a/precious", root),
     ):
         with pytest.raises(OSError, match="not followed") as error:
             act()
@@ -113,7 +113,7 @@ def test_what_is_not_a_file_is_named_and_never_waited_for(root: Path, foreign: P
     assert error.value.filename == str(there)
     if kind in ("pipe", "link"):
         with pytest.raises(OSError, match=kind):
-            safe_paths.append(root, "x")
+            safe_paths.open_log(root / "x", root)
 
 
 def test_no_more_is_read_than_allowed(root: Path) -> None:

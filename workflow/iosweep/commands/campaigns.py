@@ -152,7 +152,7 @@ def _remedy(results: Path) -> str:
 
 def damage_in_tables(results: Path, tables: CampaignDocument) -> list[str]:
     """Files that were damaged when the tables were made, as sentences."""
-    return [documents.sentence(f"{results}/{file}", why) for file, why in tables.damaged.items()]
+    return [str(documents.Damaged(f"{results}/{file}", why)) for file, why in tables.damaged.items()]
 
 
 # --- arguments

@@ -21,7 +21,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -133,7 +133,7 @@ def decode(data: bytes, kind: type[Kind], path: str | os.PathLike[str] = "") -> 
     if found is None or int(found[1]) != FORMAT:
         raise Damaged(path, f"it has not the format {FORMAT}: another version of iosweep wrote it")
     try:
-        return _decoder(kind).decode(body + b"}")
+        return msgspec.json.decode(body + b"}", type=kind)
     except RecursionError:
         raise Damaged(path, "it is nested too deeply") from None
     except msgspec.ValidationError as error:
@@ -149,15 +149,6 @@ def _unsealed(data: bytes) -> str:
     if data[-_TAIL:].startswith(_HEAD):
         return "its content is not what its digest says"
     return "it is cut short or overwritten"
-
-
-_decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
-
-
-def _decoder(kind: type[Kind]) -> msgspec.json.Decoder[Kind]:
-    if kind not in _decoders:
-        _decoders[kind] = msgspec.json.Decoder(kind)
-    return _decoders[kind]
 
 
 def fits(document: Mapping[str, object], kind: type[Kind], path: str | os.PathLike[str]) -> Kind:
@@ -179,13 +170,13 @@ def misfit(error: msgspec.ValidationError) -> str:
 def content(path: str | os.PathLike[str], most: int) -> bytes:
     """The bytes of a regular file of at most `most` bytes. Raises FileNotFoundError, Damaged."""
     try:
-        with os.fdopen(os.open(path, _FLAGS), "rb") as file:
+        with os.fdopen(os.open(path, _FLAGS), "rb", buffering=0) as file:
             about = os.fstat(file.fileno())
             if not stat.S_ISREG(about.st_mode):
                 raise Damaged(path, "it is not a regular file")
             if about.st_size > most:
                 raise Damaged(path, f"it has {about.st_size:,} bytes, and at most {most:,} are read")
-            return file.read(about.st_size)
+            return file.readall()
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -245,8 +236,3 @@ def few(damaged: Sequence[str]) -> list[str]:
     more = len(damaged) - _NAMED
     rest = [f"{human_count(more, 'more file is', 'more files are')} damaged"] if more > 0 else []
     return [*damaged[:_NAMED], *rest]
-
-
-def sentence(path: str, reason: str) -> str:
-    """As `Damaged` says it."""
-    return str(Damaged(path, reason))

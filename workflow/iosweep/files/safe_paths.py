@@ -121,11 +121,6 @@ class Folder:
         if sync_name:
             os.fsync(self.handle)
 
-    def append(self, name: str) -> TextIO:
-        """A text file to add to."""
-        handle = self.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        return os.fdopen(handle, "a", encoding="utf-8")
-
     def rename(self, name: str, to: str) -> None:
         """Give an entry another name."""
         os.rename(name, to, src_dir_fd=self.handle, dst_dir_fd=self.handle)
@@ -254,12 +249,6 @@ def remove(root: Path, name: str | Path) -> None:
         place.remove(Path(name).name)
 
 
-def append(root: Path, name: str | Path) -> TextIO:
-    """A text file below `root` to add to, with the folders above it."""
-    with folder(root, Path(name).parent, make=True) as place:
-        return place.append(Path(name).name)
-
-
 def mount_number(handle: int) -> int:
     """The number of the mount of an open file. A bind mount has the device number of its source."""
     info = os.open(f"/proc/self/fdinfo/{handle}", os.O_RDONLY)
@@ -298,9 +287,9 @@ def last_line(root: Path, log: str) -> str:
 
 def open_log(log: Path, results: Path) -> TextIO:
     """A log to add to. Below the results no symbolic link is followed. Raises OSError."""
-    if log.is_relative_to(results):
-        return append(results, log.relative_to(results))
-    return append(log.parent, log.name)
+    root = results if log.is_relative_to(results) else log.parent
+    with folder(root, log.relative_to(root).parent, make=True) as place:
+        return os.fdopen(place.open(log.name, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "a", encoding="utf-8")
 
 
 @contextmanager

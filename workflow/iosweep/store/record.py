@@ -7,9 +7,8 @@ what counts, `JudgedRecord` is the part that the tables read, `Record` all of it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, field
@@ -217,15 +216,6 @@ class RecordHead(Document, frozen=True, kw_only=True):
         return sum(row.headline is not None for row in self.rows) if self.intact else 0
 
 
-_Shared = TypeVar("_Shared", ToolBuild, MeasuredTarget)
-
-
-@lru_cache(1000)
-def _shared(part: _Shared) -> _Shared:
-    """The first of equal parts."""
-    return part
-
-
 class JudgedRecord(RecordHead, frozen=True, kw_only=True):
     """The part of a record that the tables read. node: the key of the first node's facts; nodes: of all of them.
 
@@ -242,9 +232,8 @@ class JudgedRecord(RecordHead, frozen=True, kw_only=True):
     rows: tuple[JudgedPhase, ...] = ()
 
     def head(self) -> RecordHead:
-        """The part that stays in memory, as there may be 100,000 records: equal targets and builds share an object."""
-        light = msgspec.convert(self, RecordHead, from_attributes=True)
-        return msgspec.structs.replace(light, tool=_shared(light.tool), target=_shared(light.target))
+        """The part that stays in memory, as there may be 100,000 records."""
+        return msgspec.convert(self, RecordHead, from_attributes=True)
 
     @property
     def facts_of(self) -> dict[str, str]:

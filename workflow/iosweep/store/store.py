@@ -169,16 +169,9 @@ class Store:
 
     def missing(self) -> dict[str, Missing]:
         """point -> why it could not be measured when it was last tried."""
-        read = ((point, self._missing(point)) for point in self.points())
-        return {point: missing for point, missing in read if missing}
-
-    def missing_of(self, point: str) -> Missing | None:
-        """Why one point could not be measured, None if nothing says so."""
-        return self._missing(point) if self._is_folder("points", point) else None
-
-    def _missing(self, point: str) -> Missing | None:
-        missing: Missing | None = self._read_whole(documents.read_as, self._file(point, "missing.json"), Missing)
-        return missing
+        files = {point: self._file(point, "missing.json") for point in self.points()}
+        read = {point: self._read_whole(documents.read_as, file, Missing) for point, file in files.items()}
+        return {point: missing for point, missing in read.items() if missing}
 
     def point(self, point: str) -> Path:
         """The directory of a point."""
@@ -206,19 +199,16 @@ class Store:
             name = file_name(repetition, attempt, "zip")
             stored = Archive(name, hashlib.sha256(archive).hexdigest(), len(archive))
             record = structs.replace(record, point=point, repetition=repetition, attempt=attempt, raw=stored)
-            self._set_aside(point, repetition, place)
+            for earlier in tries_of(names, repetition):  # one that cannot be read is measured again, and kept
+                with contextlib.suppress(FileNotFoundError):
+                    try:
+                        self._read(point, repetition, earlier, RecordHead)
+                    except Damaged:
+                        damaged = file_name(repetition, earlier, "damaged.json")
+                        place.rename(file_name(repetition, earlier, "json"), damaged)
             place.write(name, archive, sync_name=False)
             place.write(file_name(repetition, attempt, "json"), documents.dump(record))
         return record
-
-    def _set_aside(self, point: str, repetition: int, place: safe_paths.Folder) -> None:
-        """Rename what cannot be read of the tries of a repetition: it is measured again, and kept."""
-        for attempt in tries_of(place.names(), repetition):
-            with contextlib.suppress(FileNotFoundError):
-                try:
-                    self._read(point, repetition, attempt, RecordHead)
-                except Damaged:
-                    place.rename(file_name(repetition, attempt, "json"), file_name(repetition, attempt, "damaged.json"))
 
     def keep_rows(self, record: Record) -> None:
         """Store a record again whose rows were judged again. Raises OSError."""
@@ -435,7 +425,7 @@ class Store:
 
     def damage(self) -> list[str]:
         """Sentences on the damage of what was read so far, with remedies."""
-        return [documents.sentence(path, why) + documents.cure(path) for path, why in sorted(self.damaged.items())]
+        return [f"{Damaged(path, why)}{documents.cure(path)}" for path, why in sorted(self.damaged.items())]
 
 
 def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, RecordHead]]) -> str | None:

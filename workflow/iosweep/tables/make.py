@@ -249,7 +249,7 @@ def _missing(
 
 def _base_values(plan: Plan, point: Point) -> Values:
     """The values that all rows of a point share."""
-    columns = _columns(point.tool)
+    options = tools()[point.tool].options
     return {
         "campaign": plan.campaign,
         "sweeps": ",".join(point.sweeps),
@@ -257,22 +257,11 @@ def _base_values(plan: Plan, point: Point) -> Values:
         "tool": point.tool,
         "nodes": point.nodes,
         "phase_time_s": point.phase_time_s,
-        "target_directory": _absolute(plan.target.directory),
+        "target_directory": str(Path(plan.target.directory).absolute()),
         "left": False,
         "unneeded": False,
-        **{columns[name]: value for name, value in point.options.items() if name in columns},
+        **{options[name].column: value for name, value in point.options.items() if name in options},
     }
-
-
-@cache
-def _columns(tool: str) -> dict[str, str]:
-    """Option of a tool -> its column."""
-    return {name: option.column for name, option in tools()[tool].options.items()}
-
-
-@cache
-def _absolute(directory: str) -> str:
-    return str(Path(directory).absolute())
 
 
 def _record_values(point: Point, r: JudgedRecord) -> Values:
