@@ -13,12 +13,12 @@ from statistics import fmean
 
 from iosweep.analysis import caveats, formats
 from iosweep.analysis.caveats import NOTHING, Shared
-from iosweep.analysis.summary import Metric, PointSummary, counted, worst
+from iosweep.analysis.summary import Metric, PointSummary, counted, phase_order, worst
 from iosweep.judge import statistics
 from iosweep.judge.best import Candidate, best, candidate
 from iosweep.judge.findings import REASONS
 from iosweep.judge.statistics import Interval
-from iosweep.plan.headline_groups import load
+from iosweep.plan.headline_groups import HeadlineGroup, load, of_phase
 from iosweep.tables.reader import ResultRow
 from iosweep.text import human_count, some
 
@@ -109,6 +109,17 @@ class Best:
         """Of the repetitions that are not valid, those with the worst verdict."""
         rows = [row for row in self.rows if row.verdict != "missing" and not row.undisturbed]
         return [row for row in rows if worst([row.verdict]) == worst(other.verdict for other in rows)]
+
+
+def group(results: Sequence[PointSummary]) -> dict[HeadlineGroup, list[PointSummary]]:
+    """The results that compete for each headline, in the order of phases."""
+    conditions = formats.conditions(results)
+    groups: dict[HeadlineGroup, list[PointSummary]] = {}
+    for result in sorted(results, key=lambda result: phase_order(result.phase)):
+        size = result.parameters["file_size_bytes"] if result.kind == "metadata" else None
+        applying = of_phase(conditions[result.point], result.phase)
+        groups.setdefault(HeadlineGroup(applying, result.kind, size, result.phase), []).append(result)
+    return groups
 
 
 def find_highest(results: Sequence[PointSummary], column: str | None = None) -> Best | None:

@@ -89,7 +89,7 @@ class History:
 
 
 #: Identity of a headline: conditions, phase, column.
-_Key = tuple[headline_groups.Conditions, str, str]
+_Key = tuple[headline_groups.HeadlineGroup, str]
 
 
 def groups(campaigns: Sequence[NamedCampaign]) -> list[list[NamedCampaign]]:
@@ -128,20 +128,22 @@ def history(campaigns: Sequence[NamedCampaign], at_least: float) -> History:
     readings: dict[_Key, list[Reading]] = {}
     results: dict[_Key, PointSummary] = {}
     without = []
-    for key in sorted(best, key=lambda key: (str(key[0]), phase_order(key[1]), key[2])):
+    for key in sorted(best, key=lambda key: (str(key[0].conditions), phase_order(key[0].phase), key[1])):
         # the best point of most campaigns; among equals, that of the latest
-        point, (conditions, phase, column) = max(reversed(best[key]), key=best[key].count), key
+        point, (group, column) = max(reversed(best[key]), key=best[key].count), key
         measured = []
         for index, one in enumerate(campaigns):
             for result in one.results:
-                metric = result.metrics.get(column) if (result.point, result.phase) == (point, phase) else None
+                metric = result.metrics.get(column) if (result.point, result.phase) == (point, group.phase) else None
                 if metric and metric.mean > 0:
                     measured.append(Reading(index, metric, result.verdict != "valid"))
                     results[key] = result
         if len(measured) > 1:
             readings[key] = measured
         else:
-            without.append(f"{formats.phase(phase)} ({formats.describe(conditions, 'data', [phase])})")
+            without.append(
+                f"{formats.phase(group.phase)} ({formats.describe(group.conditions, 'data', [group.phase])})"
+            )
     splits = statistics.level_changes({str(key): [one.value for one in own] for key, own in readings.items()})
     lines = [_line(key, results[key], own, splits[str(key)], marks, at_least) for key, own in readings.items()]
     return History(tuple(campaigns), tuple(lines), marks, tuple(without))
@@ -149,16 +151,11 @@ def history(campaigns: Sequence[NamedCampaign], at_least: float) -> History:
 
 def _best(one: NamedCampaign) -> Iterator[tuple[_Key, str]]:
     """The headlines of a campaign, each with its best point."""
-    conditions = formats.conditions(one.results)
-    slots: dict[tuple[headline_groups.Conditions, str], list[PointSummary]] = {}
-    for result in one.results:
-        key = headline_groups.of_phase(conditions[result.point], result.phase), result.phase
-        slots.setdefault(key, []).append(result)
-    for (condition, phase), results in slots.items():
+    for group, results in headline.group(one.results).items():
         rivals = [headline.find_highest(results)]
-        if phase in headline_groups.LATENCY_PHASES:
+        if group.phase in headline_groups.LATENCY_PHASES:
             rivals.append(headline.find_lowest_latency(results))
-        yield from (((condition, phase, best.column), best.result.point) for best in rivals if best)
+        yield from (((group, best.column), best.result.point) for best in rivals if best)
 
 
 def _line(
@@ -170,7 +167,7 @@ def _line(
     at_least: float,
 ) -> Line:
     """A headline with its changes of level. last: its result in the last campaign that has one."""
-    condition, phase, column = key
+    group, column = key
     latency = comparison.lower_is_better(column)
     steps = []
     for split in splits:
@@ -180,9 +177,12 @@ def _line(
         changed = tuple(one for index in range(before + 1, at + 1) for one in marks.get(index, ()))
         steps.append(Step(at, split, verdict, changed))
     present = readings[splits[-1].at :] if splits else readings
-    title = f"{formats.phase(phase)}{' latency' if latency else ''}"
+    title = f"{formats.phase(group.phase)}{' latency' if latency else ''}"
+    files = (
+        f", files of {formats.size(group.file_size)}" if isinstance(group.file_size, int) and group.file_size else ""
+    )
     return Line(
-        name=f"{title}, {formats.describe(condition, last.kind, [phase])}",
+        name=f"{title}, {formats.describe(group.conditions, last.kind, [group.phase])}{files}",
         result=last,
         column=column,
         figures=tuple(readings),

@@ -14,8 +14,7 @@ from iosweep.analysis import caveats, formats, headline, slices
 from iosweep.analysis.caveats import NOTHING, Shared
 from iosweep.analysis.headline import Best, Rivals
 from iosweep.analysis.slices import Line, Place
-from iosweep.analysis.summary import PointSummary, merge_point_parameters, phase_order
-from iosweep.plan import headline_groups
+from iosweep.analysis.summary import PointSummary, merge_point_parameters
 from iosweep.plan.headline_groups import LATENCY_PHASES
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.reader import Value
@@ -56,16 +55,11 @@ def describe_sweeps(
 
 
 def _describe(results: Sequence[PointSummary], shared: Shared) -> Iterator[Sentence]:
-    conditions = formats.conditions(results)
-    groups: dict[tuple[str, headline_groups.Conditions, Value | None], list[PointSummary]] = {}
-    for result in sorted(results, key=lambda result: phase_order(result.phase)):
-        size = result.parameters["file_size_bytes"] if result.kind == "metadata" else None
-        key = result.phase, headline_groups.of_phase(conditions[result.point], result.phase), size
-        groups.setdefault(key, []).append(result)
-    for (phase, condition, size), own in groups.items():
-        alike = [key for key in groups if key[0] == phase]
-        words = [formats.describe(condition, own[0].kind, [phase])] if len({key[1] for key in alike}) > 1 else []
-        if len({key[2] for key in alike}) > 1:  # ingested outputs may not tell the size
+    groups = headline.group(results)
+    for (condition, kind, size, phase, _), own in groups.items():
+        rivals = [group for group in groups if group.phase == phase]
+        words = [formats.describe(condition, kind, [phase])] if len({group.conditions for group in rivals}) > 1 else []
+        if len({group.file_size for group in rivals}) > 1:  # ingested outputs may not tell the size
             words.append("file size not known" if size is None else formats.named("file_size_bytes", size))
         known = phases().get(phase)
         text = (known.plural or known.help) if known else phase

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -194,40 +194,28 @@ def still_wanted(
     lacks: dict[str, list[int]] = {}
     undecided: list[Point] = []
     for point in points:
-        wanted, stored = point.repetitions, have.get(point.id, {})
-        if numbers := [n for n in range(1, wanted.min + 1) if n not in stored]:
+        repetitions, stored = point.repetitions, have.get(point.id, {})
+        if numbers := [n for n in range(1, repetitions.min + 1) if n not in stored]:
             lacks[point.id] = numbers
-        elif wanted.half_width is not None and len(stored) < wanted.max:
+        elif repetitions.half_width is not None and len(stored) < repetitions.max:
             undecided.append(point)
-    widths = _widths(allocation, have) if undecided else {}
-    for point in undecided:
-        share = point.repetitions.half_width
-        if share is not None and any(width > share for width in widths.get(point.id, ())):
-            lacks[point.id] = [next(n for n in range(1, point.repetitions.max + 1) if n not in have[point.id])]
-    return {point.id: lacks[point.id] for point in points if point.id in lacks}
-
-
-def _widths(allocation: Allocation, have: Mapping[str, Mapping[int, RecordHead]]) -> dict[str, list[float]]:
-    """point -> half width of the interval of its phases, as a share, as in tables and report; infinite with too few
-    repetitions for a grade.
-
-    A phase is left out if more repetitions do not help: at least half of them failed, or they cannot have an interval,
-    because they ran on different nodes or a figure is zero.
-    """
     headlines: agreement.Headlines = {}
-    for p in allocation.points:
-        for repetition in have.get(p.id, {}).values():
-            agreement.add(headlines, p, repetition)
+    for point in allocation.points if undecided else ():
+        for repetition in have.get(point.id, {}).values():
+            agreement.add(headlines, point, repetition)
+    shares = {point.id: point.repetitions.half_width for point in undecided}
     figures = [*headlines.values()]
-    widths: dict[str, list[float]] = {}
-    for (point, *_), figure, interval in zip(headlines, figures, agreement.intervals(figures), strict=True):
-        number = len(figure.values)
-        if number < statistics.ENOUGH:
-            if figure.comparable and number > len(have[point]) - number:
-                widths.setdefault(point, []).append(math.inf)
-        elif interval:
-            widths.setdefault(point, []).append(interval.half_width_share)
-    return widths
+    for (id, *_), figure, interval in zip(headlines, figures, agreement.intervals(figures), strict=True):
+        number, share = len(figure.values), shares.get(id)
+        if share is None:
+            continue
+        # more repetitions do not help where half of them failed, they ran on different nodes, or a figure is zero
+        wide = figure.comparable and number > len(have[id]) - number
+        if number >= statistics.ENOUGH:
+            wide = interval is not None and interval.half_width_share > share
+        if wide:
+            lacks[id] = [next(n for n in itertools.count(1) if n not in have[id])]
+    return {point.id: lacks[point.id] for point in points if point.id in lacks}
 
 
 # Time to go

@@ -11,10 +11,9 @@ from iosweep.analysis import acceptance, caveats, formats, headline, sentences
 from iosweep.analysis.acceptance import PublishedShares
 from iosweep.analysis.caveats import NOTHING, Shared
 from iosweep.analysis.headline import Best
-from iosweep.analysis.summary import PointSummary, count_repetitions, phase_order, repetitions
+from iosweep.analysis.summary import PointSummary, count_repetitions, repetitions
 from iosweep.node import fs_types
-from iosweep.plan import headline_groups
-from iosweep.plan.headline_groups import LATENCY_PHASES
+from iosweep.plan.headline_groups import LATENCY_PHASES, Conditions, Value
 from iosweep.report import quality, system
 from iosweep.tables.reader import Campaign
 from iosweep.target.identify import on_root
@@ -76,56 +75,42 @@ class Group:
     cards: tuple[Card, ...]
 
 
-#: Conditions of a headline figure, and the files that its points create, if these differ.
-_Key = tuple[headline_groups.Conditions, str | None]
-
-
 def make_groups(
     results: Sequence[PointSummary], shares: PublishedShares | None = None, told: Shared = NOTHING
 ) -> list[Group]:
     """The headlines by conditions, because a best point exists only among points that compare. shares: of published
     figures; told: reasons that the page states once."""
-    conditions = formats.conditions(results)
     over_nodes, several = any(result.nodes > 1 for result in results), caveats.find_several_builds(results)
-    # empty files are another test
-    sizes = {
-        r.point: size for r in results if r.kind == "metadata" and (size := r.count("file_size_bytes")) is not None
-    }
-    files = {point: f"files of {formats.size(size)}" if size else "empty files" for point, size in sizes.items()}
-    if len(set(files.values())) < 2:
-        files = {}
 
     def card(best: Best) -> Card:
         build = caveats.name_builds(best.result) if best.result.tool in several else ""
         place = ", ".join(filter(None, (formats.brief(best.result, one=over_nodes), build)))
         return _card(best, place, shares or {}, told)
 
+    rivals = headline.group(results)
+    sizes = {group.file_size for group in rivals if group.kind == "metadata" and group.file_size is not None}
+    several_sizes = len(sizes) > 1  # else a phase that has no use for the size of files stands beside the others
+    homes: dict[tuple[str, Conditions, Value | None], dict[str, list[PointSummary]]] = {}
+    for group, of_group in rivals.items():
+        size = group.file_size if several_sizes else None
+        beside = [other for other in rivals if other.kind == group.kind and (other.file_size == size or size is None)]
+        home = formats.home_conditions(group.conditions, dict.fromkeys(other.conditions for other in beside))
+        homes.setdefault((group.kind, home, size), {}).setdefault(group.phase, []).extend(of_group)
     groups = []
-    for kind in ("data", "metadata"):
-        of_kind = [result for result in results if result.kind == kind]
-        keys: list[_Key] = [
-            (headline_groups.of_phase(conditions[r.point], r.phase), files.get(r.point)) for r in of_kind
-        ]
-        known = dict.fromkeys(keys)
-        homes = {
-            key: (formats.home_conditions(key[0], [k for k, made in known if made == key[1]]), key[1]) for key in known
-        }
-        for home in dict.fromkeys(homes[key] for key in keys):
-            own = [result for result, key in zip(of_kind, keys, strict=True) if homes[key] == home]
-            phases: dict[str, list[PointSummary]] = {}
-            for result in sorted(own, key=lambda result: phase_order(result.phase)):
-                phases.setdefault(result.phase, []).append(result)
-            cards = []
-            for phase, rivals in phases.items():
-                if best := headline.find_highest(rivals):
-                    cards.append(card(best))
-                else:
-                    reason = caveats.tell((result.reasons for result in rivals), most=1)
-                    cards.append(Card(formats.phase(phase), "", "", "", "", reason, rivals[0].state))
-            latencies = (headline.find_lowest_latency(phases[phase]) for phase in phases if phase in LATENCY_PHASES)
-            cards += map(card, filter(None, latencies))
-            title = formats.describe(home[0], kind, phases) + (f", {home[1]}" if home[1] else "")
-            groups.append(Group(title, tuple(cards)))
+    for (kind, condition, size), phases in sorted(homes.items(), key=lambda home: home[0][0]):
+        cards = []
+        for phase, of_phase in phases.items():
+            if best := headline.find_highest(of_phase):
+                cards.append(card(best))
+            else:
+                reason = caveats.tell((result.reasons for result in of_phase), most=1)
+                cards.append(Card(formats.phase(phase), "", "", "", "", reason, of_phase[0].state))
+        latencies = (headline.find_lowest_latency(phases[phase]) for phase in phases if phase in LATENCY_PHASES)
+        cards += map(card, filter(None, latencies))
+        title = formats.describe(condition, kind, phases)
+        if isinstance(size, int):  # empty files are another test
+            title += f", files of {formats.size(size)}" if size else ", empty files"
+        groups.append(Group(title, tuple(cards)))
     return groups
 
 
