@@ -16,7 +16,7 @@ import pytest
 
 import iosweep
 import scripted
-from iosweep.commands import cli, doctor_cluster
+from iosweep.commands import cli, doctor
 from iosweep.commands.doctor import Line
 from iosweep.errors import Unanswered
 from iosweep.jobs.profile import Profile
@@ -25,7 +25,7 @@ from slurm import Cluster
 
 SAMPLES = Path(__file__).parents[1] / "samples/doctor"
 PROFILE = Profile("profile.yaml", {"runtime": 60, "launcher": "srun"})
-CONFIG = doctor_cluster.slurm_settings((SAMPLES / "config.txt").read_text())
+CONFIG = doctor.slurm_settings((SAMPLES / "config.txt").read_text())
 SMALL = query.fields((SAMPLES / "partitions.txt").read_text().splitlines()[0])
 
 
@@ -47,7 +47,7 @@ def test_less_memory_than_a_node_has_is_a_warning() -> None:
         ({"DefMemPerNode": "1000", "SelectTypeParameters": "CR_CORE"}, {}, 0, "ok"),
     ):  # fmt: skip
         profile = asking(mem_mb=asked_mb)
-        found = doctor_cluster.judge_memory(profile, CONFIG | settings, SMALL | fields, node_list)
+        found = doctor.judge_memory(profile, CONFIG | settings, SMALL | fields, node_list)
         most = settings.get("MaxMemPerNode", "4000")
         assert found.outcome == outcome and (f"mem_mb={most} in" in found.change) == (outcome == "warning"), settings
 
@@ -62,11 +62,11 @@ def test_a_job_whose_number_is_unknown_is_ended_and_none_is_submitted_on_a_full_
     seen: list[Sequence[str]] = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(query, "ask", lambda argv, *_, **__: str(seen.append(argv)))
-    monkeypatch.setattr(doctor_cluster, "LOG", log)
+    monkeypatch.setattr(doctor, "LOG", log)
     with pytest.raises(OSError, match="space") if not asked else nullcontext():
-        doctor_cluster.run_on_nodes(lambda _: ["sbatch", doctor_cluster.NAME], [], 1.0)
+        doctor.run_on_nodes(lambda _: ["sbatch", doctor.NAME], [], 1.0)
     assert [argv[0] for argv in seen] == asked
-    assert [argv[-1].removeprefix("--name=") for argv in seen] == [doctor_cluster.NAME] * len(asked)
+    assert [argv[-1].removeprefix("--name=") for argv in seen] == [doctor.NAME] * len(asked)
     assert not list(tmp_path.iterdir())
 
 
@@ -77,7 +77,7 @@ def test_a_doctor_that_finds_too_many_jobs_in_the_queue_says_what_to_do(
     for said, helped in (("QOSMaxSubmitJobPerUserLimit", True), ("Invalid account", False)):
         monkeypatch.setattr(query, "submit", Mock(side_effect=Unanswered(said, said)))
         monkeypatch.setattr(query, "ask", Mock())
-        [line] = doctor_cluster.run_on_nodes(lambda _: ["sbatch"], [], 1.0)
+        [line] = doctor.run_on_nodes(lambda _: ["sbatch"], [], 1.0)
         assert bool(line.change) == helped
 
 

@@ -115,12 +115,9 @@ class TargetError(OSError):
 
 
 class ExitCode(IntEnum):
-    """Exit codes of all commands. 0: done, and all is well; 1: something is wrong, as `--help` or `run` of the command
-    says; `accept` has 3 for what is undecided.
-
-    Of `measure`, 0: every repetition has an outcome, failures included; after JOB_OVER and LOST another job continues
-    where this one ended.
-    """
+    """Exit codes of commands. 0: done, all is well; 1: something is wrong, as `run` of the command says; `accept`
+    has 3 if something is undecided. Of `measure`, 0: every repetition has an outcome, failures included; after JOB_OVER
+    and LOST another job continues."""
 
     USAGE = 2  # wrong arguments, or nothing that the command can work on
     REFUSED = 3

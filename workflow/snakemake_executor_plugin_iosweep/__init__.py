@@ -311,23 +311,20 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
                 end.append((job, change))
             else:
                 pending.say(self._watch.sentence(job))
-        for job, change in end:
-            self._give_up(job, change)
-        return jobs
-
-    def _give_up(self, job: Job, change: str) -> None:
-        """Cancel a job that cannot start. The reason is stored first, for the report, and so that no job follows."""
-        name = self._allocation(job)
-        why = f"{submission.spoken(name)} would wait forever ({job.reason}): {change}"
-        try:
+        for job, change in end:  # these jobs cannot start
+            name = self._allocation(job)
+            why = f"{submission.spoken(name)} would wait forever ({job.reason}): {change}"
+            # stored first, for the report, and so that no job follows
             refusal = Refusal(f"job {job.id} was cancelled: {why}", lasting=True, stopped=True)
-            self._attempts.store.set_refusal(name, refusal)
-            query.ask(["scancel", job.id])
-        except (OSError, Unanswered) as error:
-            pending.say(f"job {job.id} for {why}; it could not be cancelled: {error}")
-        else:
-            self._explained.add(job.id)
-            pending.say(f"job {job.id} was cancelled: {why}")
+            try:
+                self._attempts.store.set_refusal(name, refusal)
+                query.ask(["scancel", job.id])
+            except (OSError, Unanswered) as error:
+                pending.say(f"job {job.id} for {why}; it could not be cancelled: {error}")
+            else:
+                self._explained.add(job.id)
+                pending.say(f"job {job.id} was cancelled: {why}")
+        return jobs
 
     def _decide(self, job: MeasureJob, state: str | None) -> None:
         """Decide what follows a job that failed: in this thread, since `handle_job_error` blocks the scheduler."""

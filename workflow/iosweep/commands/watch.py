@@ -21,7 +21,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from iosweep.commands import campaigns
-from iosweep.commands.terminal import facts, safe_console, to_json, working
+from iosweep.commands.terminal import Printer, facts, safe_console, to_json, working
 from iosweep.files import documents
 from iosweep.files.documents import Damaged, cure
 from iosweep.hostlist import hosts
@@ -58,14 +58,11 @@ def run(arguments: Namespace) -> int:
     """Show progress until the campaign ends, or Ctrl-C. Without a terminal, print it once."""
     results = campaigns.find(arguments.campaign)
     campaigns.refuse_ingested(results, "it has no plan, and nothing is measured")
-    console = safe_console()
     if arguments.json:
         progress = read_progress(results, Queue())
         sys.stdout.write(to_json(asdict(progress) | {"to_go_s": progress.to_go_s, "over": progress.over}))
-    elif arguments.once or not console.is_terminal:
-        with console.capture() as captured:
-            console.print(Group(*draw(read_progress(results, Queue()))))
-        print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    elif arguments.once or not (console := safe_console()).is_terminal:
+        Printer().print(*draw(read_progress(results, Queue())))
     else:
         redraw(results, console)
     return 0

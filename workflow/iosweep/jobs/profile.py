@@ -130,8 +130,11 @@ def parse(resources: Mapping[str, object], slurm: bool, file: str = "profile", t
 
 def read(directory: Path) -> Profile:
     """The profile in a directory. Raises Unusable."""
-    if (file := _file(directory)) is None:
+    named = [(_NAMES.match(file.name), file) for file in (directory.iterdir() if directory.is_dir() else ())]
+    fitting = sorted((int(m[2] or 0), m[1] == "profile", file) for m, file in named if m)
+    if not fitting:
         raise Unusable(f"{directory} has no profile.v9+.yaml", "name a profile's directory, such as profiles/slurm")
+    *_, file = fitting[-1]  # as Snakemake takes it
     try:
         text = file.read_text(encoding="utf-8")
         content = yaml.safe_load(text)
@@ -198,12 +201,3 @@ def slurm_minutes(text: str) -> int | None:
 def spelt(minutes: int) -> str:
     """Minutes as a profile writes them: 24h, 90m."""
     return f"{minutes}m" if minutes % 60 else f"{minutes // 60}h"
-
-
-def _file(directory: Path) -> Path | None:
-    """The file that Snakemake takes in a profile's directory."""
-    try:
-        named = [(_NAMES.match(file.name), file) for file in directory.iterdir()]
-    except OSError:
-        return None
-    return max(((int(m[2] or 0), m[1] == "profile", file) for m, file in named if m), default=(0, False, None))[2]
