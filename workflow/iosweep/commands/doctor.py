@@ -26,13 +26,12 @@ from typing import Literal
 
 import msgspec
 from msgspec import structs
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 import iosweep
 from iosweep.commands import campaigns
-from iosweep.commands.terminal import to_json, working
+from iosweep.commands.terminal import Printer, to_json, working
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
 from iosweep.errors import AllocationError, ConfigError, Refused, TargetError, TargetHangs, Unanswered, Unusable
@@ -121,10 +120,7 @@ def show(lines: Sequence[Line], as_json: bool) -> int:
         if line.change:
             seen.append(f"\n-> {line.change}", style="" if line.outcome == "ok" else _STYLES[line.outcome])
         grid.add_row(Text(line.outcome, style=_STYLES[line.outcome]), line.check, seen)
-    console = Console(highlight=False)
-    with console.capture() as captured:
-        console.print(grid)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    Printer().print(grid)
     many = {"wrong": "wrong", "warning": "warnings", "not checked": "not checked"}
     parts = [human_count(counts[name], name, plural) for name, plural in many.items() if counts[name]]
     print(f"\n{', '.join(parts) or 'all is well'}")

@@ -100,12 +100,6 @@ class _Seen:
     reported: bool = False
     last: float | None = None
 
-    def due(self, now_s: float) -> bool:
-        """Whether the reason why it waits is to be reported now."""
-        if self.reported or self.state in _NOTHING or now_s - self.since < BELIEVED_S:
-            return False
-        return self.last is None or now_s - self.last >= SOON_S
-
 
 @dataclass
 class Watch:
@@ -127,22 +121,20 @@ class Watch:
         for job in jobs:
             if job.state not in ("PENDING", "RUNNING") or not allocation_of(job, self.campaign, self.directory):
                 continue
-            seen, waits = self._update(job, now_s), job.state == "PENDING"
+            waits, seen = job.state == "PENDING", self._seen.get(job.id)
+            state = _QUEUED.get(job.reason, job.reason) if waits else job.state
+            if seen is None or seen.state != state:
+                seen = self._seen[job.id] = _Seen(state, now_s, last=seen.last if seen else None)
+            lasts = now_s - seen.since >= BELIEVED_S
+            soon = seen.last is not None and now_s - seen.last < SOON_S
             several = self.lists and job.reason.startswith("Partition")  # another partition may take it
             if waits and not several and (change := remedy(job.reason)):
-                if now_s - seen.since >= BELIEVED_S:
+                if lasts:
                     cancel.append((job, change))
-            elif seen.due(now_s) if waits else not seen.reported:
+            elif not seen.reported and (not waits or (lasts and not soon and state not in _NOTHING)):
                 seen.reported, seen.last = True, now_s
                 report.append(job)
         return cancel, report
-
-    def _update(self, job: Job, now_s: float) -> _Seen:
-        state = _QUEUED.get(job.reason, job.reason) if job.state == "PENDING" else job.state
-        before = self._seen.get(job.id)
-        if before is None or before.state != state:
-            self._seen[job.id] = _Seen(state, now_s, last=before.last if before else None)
-        return self._seen[job.id]
 
     def sentence(self, job: Job) -> str:
         """A sentence on a job that waits or runs; for the first running job, with the command that shows more."""
