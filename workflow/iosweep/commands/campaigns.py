@@ -158,12 +158,6 @@ def damage_in_tables(results: Path, tables: CampaignDocument) -> list[str]:
 # --- arguments
 
 
-def add_configfile(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--configfile", type=Path, metavar="FILE", default=CONFIG, help=f"the configuration; default: {CONFIG}"
-    )
-
-
 def add_overrides(parser: ArgumentParser) -> None:
     """Add the arguments that replace keys of the configuration."""
     parser.add_argument("--campaign", metavar="NAME", help="override the configuration's campaign")

@@ -26,7 +26,9 @@ from iosweep.tools import tools
 def add_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     listing = actions.add_parser("list", help="list the tools that were built or are on PATH")
-    campaigns.add_configfile(listing)
+    default = campaigns.CONFIG
+    configuration = f"the configuration; default: {default}"
+    listing.add_argument("--configfile", type=Path, metavar="FILE", default=default, help=configuration)
     listing.set_defaults(action=show)
     building = actions.add_parser("build")  # for the rule `tools`
     building.add_argument("configfile", type=Path)
