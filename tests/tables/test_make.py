@@ -17,7 +17,7 @@ from iosweep.programs import programs
 from iosweep.store.record import Missing, Needs, Refusal
 from iosweep.tables import columns, reader, writer
 from iosweep.tables import make as maker
-from iosweep.tables.make import make_tables
+from iosweep.tables.make import RecordReader, make_tables
 from iosweep.tools import Parsed, tools
 
 NODE = {"host": "h", "kernel": "6.1", "os": "Debian", "cpu_model": "x", "cpus": 2, "cpus_allowed": "0-1",
@@ -306,3 +306,18 @@ def test_what_was_not_counted_is_null(campaign: Made) -> None:
     assert (row["quantity"], row["values"]) == ("device_read_bytes_per_s", values)
     wanted = {(row["point"], row["phase"]): 1}
     assert len(reader.load_series(campaign.results, wanted)) == 1
+
+
+def test_records_of_another_version_are_judged_in_several_processes(
+    campaign: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign.measured(0)
+    campaign.measured(1)
+    monkeypatch.setattr(maker, "_WORTH_PROCESSES", 2)
+    with monkeypatch.context() as here:
+        here.setattr(RecordReader, "_judge_again", None)
+        rows = campaign.table()
+    assert [row["verdict"] for row in rows if row["verdict"] != "missing"] == ["valid", "invalid"]
+    monkeypatch.setattr(maker, "_WORTH_PROCESSES", 3)
+    make_tables(campaign.plan, campaign.results, judge_again=True)
+    assert pyarrow.parquet.read_table(campaign.results / "results.parquet").to_pylist() == rows

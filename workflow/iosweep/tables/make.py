@@ -7,13 +7,17 @@ parser, are judged again from their raw output, and stored with their new rows.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
+import multiprocessing
 import os
+import signal
 import struct
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -55,6 +59,8 @@ def make_tables(plan: Plan, results: Path, judge_again: bool = False) -> None:
     store = Store(results)
     nodes = store.documents(NodeFacts)
     reader = RecordReader(plan, store, {key: facts.memory_bytes for key, facts in nodes.items()}, judge_again)
+    if os.access(results, os.W_OK) and reader.is_outdated():
+        _judge_in_processes(reader)
     origins = Origins()
     collects_garbage = gc.isenabled()
     gc.disable()  # no object of a row refers to itself: looking for such took a quarter of the time
@@ -127,6 +133,15 @@ class RecordReader:
                 read.judged.append(r)
         return read
 
+    def is_outdated(self) -> bool:
+        """Whether many records are to be judged again. They are, as after a new version, where the first of them is."""
+        for point in self.plan.points:
+            for r in self.store.records_of(point.id, JudgedRecord):
+                if self.always or r.judged != verdict.key(self.plan, point):
+                    return sum(map(len, self.store.repetitions().values())) >= _WORTH_PROCESSES
+                return False
+        return False
+
     def _judge_again(self, point: Point, r: JudgedRecord, key: str) -> tuple[JudgedRecord, str]:
         """A record with new rows, not intact where its archive was changed, and set aside; and why it cannot be judged.
         It is stored where the results can be written to."""
@@ -153,6 +168,42 @@ class RecordReader:
             with contextlib.suppress(OSError):  # read-only results are judged each time
                 self.store.keep_rows(replace(record, rows=rows, judged=key, retry=retry))
         return replace(r, rows=rows, judged=key), ""
+
+
+#: Repetitions to judge again from which processes are worth their start of half a second; the most of them, because the
+#: file system and a login node are shared.
+_WORTH_PROCESSES, _MOST_PROCESSES = 200, 8
+
+
+def _judge_in_processes(reader: RecordReader) -> None:
+    """Judge outdated records in several processes, which store the new rows for the tables to read."""
+    processes = min(len(os.sched_getaffinity(0)), _MOST_PROCESSES)
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _begin, (reader, os.getpid()))
+    try:
+        for damaged in pool.map(_judge_point, reader.plan.points, chunksize=8):
+            reader.store.damaged |= damaged
+    finally:
+        pool.shutdown(cancel_futures=True)
+    reader.always = False
+
+
+def _begin(reader: RecordReader, parent: int) -> None:
+    """Begin a process that judges."""
+    global _reader
+    _reader = reader
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it, too, and ends the pool
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: a pool does not see that its parent was killed
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _judge_point(point: Point) -> dict[str, str]:
+    """Judge the records of a point, and return what is damaged."""
+    _reader.read(point)
+    return _reader.store.damaged
+
+
+_reader: RecordReader  # of a process that judges
 
 
 @cache
