@@ -1,9 +1,9 @@
-"""The tables of a campaign: their columns, how they are written from the store, and how they are read.
+"""The tables of a campaign: their columns, writing them from the store, and reading them.
 
 | module | what it does |
 |---|---|
-| columns.py | the columns of the tables |
-| make.py | store -> tables and campaign.json, with rows for what is missing |
+| columns.py | columns of all tables, with types and meanings |
+| make.py | store -> tables and campaign.json, with rows for missing repetitions |
 | writer.py | rows -> the files of all tables |
-| reader.py | tables and campaign.json -> rows; damage in them |
+| reader.py | tables and campaign.json -> rows; detects damaged tables |
 """

@@ -1,7 +1,7 @@
-"""The columns of all tables: writer.py writes them, the report reads them, docs/columns.md is made from them.
+"""Columns of all tables, with their types and meanings; docs/columns.md is generated from them.
 
-`results.parquet` and `results.csv` have one row per point, repetition and phase. Units are SI base units and stand in
-the name. An absent value is null (parquet) or an empty field (CSV), never 0.
+`results.parquet` and `results.csv` have one row per point, repetition and phase. Units are SI base units, and part of
+the column's name. An absent value is null (parquet) or an empty field (CSV), never 0.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ Type = Literal["string", "int", "float", "bool", "time", "list", "floats"]
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its name (with the unit), its type and what it means. A list's elements have fields of their own."""
+    """A column of a table."""
 
-    name: str
+    name: str  # includes the unit
     type: Type
     doc: str
-    fields: tuple[Column, ...] = ()
+    fields: tuple[Column, ...] = ()  # of each element, for a list
 
 
-#: The reason of a row whose repetition is still to be measured, where nothing stopped its allocation.
+#: Reason in the row of a repetition that is left to measure, unless its allocation was refused.
 NOT_YET = "not measured yet"
 
 
 def _table(text: str) -> tuple[Column, ...]:
-    """Columns from lines `name type meaning`; further lines of a meaning are indented, and fields of a list have a dot
-    in front."""
+    """Parse columns from lines `name type meaning`. Indented lines continue a meaning; those that begin with a dot are
+    the fields of a list."""
     columns: list[Column] = []
     for line in re.split(r"\n(?! )", text.strip()):
         meaning, *fields = re.split(r"\n +\.", line)
@@ -63,7 +63,7 @@ metric string Column with the headline of this phase: bandwidth_bytes_per_s or o
 """
 )
 
-#: What a column holds, by the kind of its option.
+#: Kind of an option -> type of its column.
 _TYPES: Mapping[OptionKind, Type] = {"size": "int", "count": "int", "flag": "bool", "choice": "string"}
 
 _MEASURED = _table(
@@ -172,7 +172,7 @@ def _parameters() -> Iterator[Column]:
             yield Column("tasks", "int", "Ranks or workers of all nodes together, as the tool reports them.")
 
 
-#: Columns of checks.parquet: one row per row of the results and check.
+#: Columns of checks.parquet: one row per results row and check.
 CHECK_COLUMNS = _table(
     """
 point string Id of the point.
@@ -185,7 +185,7 @@ evidence string What was seen, or why it could not be checked.
 """
 )
 
-#: Companion table nodes.parquet: one row per node and distinct set of facts. Null is what could not be read.
+#: Columns of nodes.parquet: one row per node and distinct set of facts. Null: the value could not be read.
 NODE_COLUMNS = _table(
     """
 node string Key: hash of the facts.
@@ -242,7 +242,7 @@ worker int Number of the worker on its node, or the rank, from 0; null for the w
 """
 )
 
-#: One row per row of the results, node or worker, and quantity.
+#: Columns of series.parquet: one row per results row, node or worker, and quantity.
 SERIES_COLUMNS = _KEY + _table(
     """
 quantity string What it is, with its unit, as a column of the results has it.
@@ -252,7 +252,7 @@ values floats The quantity in each interval; null where nothing was read.
 """
 )
 
-#: One row per row of the results, and node or worker.
+#: Columns of node_rates.parquet: one row per results row and node or worker.
 RATE_COLUMNS = _KEY + _table(
     """
 bandwidth_bytes_per_s float Bytes that it moved per second.
@@ -260,7 +260,7 @@ ops_per_s float I/Os or files per second.
 """
 )
 
-#: One row per row of the results whose tool has a histogram of its latencies.
+#: Columns of histograms.parquet: one row per results row whose tool reports a latency histogram.
 HISTOGRAM_COLUMNS = _KEY[:4] + _table(
     """
 lowest_s float Upper bound of the first bin in seconds.
@@ -295,7 +295,7 @@ def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
 
     def field(column: Column) -> pa.Field:
         if column.type == "list":
-            return pa.field(column.name, pa.list_(pa.struct([field(own) for own in column.fields])))
+            return pa.field(column.name, pa.list_(pa.struct([field(element) for element in column.fields])))
         return pa.field(column.name, types[column.type])
 
     return pa.schema([field(column) for column in columns])

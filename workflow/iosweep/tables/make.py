@@ -1,7 +1,7 @@
-"""Store -> the tables of a campaign and campaign.json.
+"""Making the tables of a campaign and campaign.json from the store.
 
-Rows were judged where they were measured (judge.verdict). Only records with another judgment key, as after a fixed
-parser, are judged again from their raw output, and stored with their new rows.
+Rows were judged when they were measured (judge.verdict). Only records whose judgment key is outdated, for example
+because a parser was fixed, are judged again from their raw output, and stored with their new rows.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from iosweep.text import printable
 from iosweep.tools import tools
 from iosweep.tools.axes import NODES
 
-#: What a record or raw output with the right types but foreign content may raise.
-_STRANGE = (
+#: Exceptions that a record or raw output may cause although its types are right, because its content is not.
+_CONTENT_ERRORS = (
     *(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, ZeroDivisionError, RecursionError),
     *(struct.error, zlib.error, zipfile.BadZipFile),
 )
 
 
 def make_tables(plan: Plan, results: Path, judge_again: bool = False) -> None:
-    """Write the tables of a campaign, each atomically. judge_again: also records whose judgment is current."""
+    """Write the tables of a campaign, each atomically. judge_again: judge records even if their judgment is current."""
     store = Store(results)
     nodes = store.documents(NodeFacts)
     reader = RecordReader(plan, store, {key: facts.memory_bytes for key, facts in nodes.items()}, judge_again)
@@ -63,7 +63,7 @@ def make_tables(plan: Plan, results: Path, judge_again: bool = False) -> None:
         _judge_in_processes(reader)
     origins = Origins()
     collects_garbage = gc.isenabled()
-    gc.disable()  # no object of a row refers to itself: looking for such took a quarter of the time
+    gc.disable()  # rows have no reference cycles, and the search for them took a quarter of the time
     try:
         with CampaignTables(results) as tables:
             _write_results(plan, store, reader, tables, origins)
@@ -76,37 +76,30 @@ def make_tables(plan: Plan, results: Path, judge_again: bool = False) -> None:
             gc.enable()
 
 
-# The records of points, judged
+# Judged records
 
 _DAMAGED = "the stored raw output is damaged"
 
 
 class PointRecords(NamedTuple):
-    """The stored repetitions of a point that count.
+    """The stored repetitions of a point."""
 
-    judged: records with current rows, in order; done: all that the next run does not measure again, also those that
-    cannot be judged; reasons: repetition -> why it is stored and has no rows.
-    """
-
-    judged: list[JudgedRecord]
-    done: dict[int, RecordHead]
-    reasons: dict[int, str]
+    judged: list[JudgedRecord]  # with current rows, in order
+    done: dict[int, RecordHead]  # repetitions that the next run does not measure again, even if they cannot be judged
+    reasons: dict[int, str]  # repetition -> why it is stored but has no rows
 
 
 @dataclass
 class RecordReader:
-    """Reads the records of points, and judges again those that another version of the code has judged.
-
-    memory_bytes: key of a node's facts -> its memory; always: every record is judged again.
-    """
+    """Reads the records of points, and judges those again that another version of the code has judged."""
 
     plan: Plan
     store: Store
-    memory_bytes: Mapping[str, int | None]
-    always: bool = False
+    memory_bytes: Mapping[str, int | None]  # key of a node's facts -> its memory
+    always: bool = False  # judge every record again
 
     def read(self, point: Point) -> PointRecords:
-        """The stored repetitions of a point that the plan has numbers for."""
+        """Read the stored repetitions of a point, up to the last one that the plan has."""
         stored = [r for r in self.store.records_of(point.id, JudgedRecord) if r.repetition <= point.repetitions.last]
         measured_with = [
             (r.started, r.tool.sha256, r.target.directory, _volume(r.target), r.bound or "") for r in stored
@@ -116,10 +109,10 @@ class RecordReader:
         read = PointRecords([], {}, {})
         for r, (_, *measured) in zip(stored, measured_with, strict=True):
             why = ""
-            # a mean over two builds or two file systems would describe neither
+            # a mean over two builds or file systems would describe neither
             if tuple(measured) != newest or not measures(r.target, self.plan):
-                what = f"another build of {point.tool}, on another target, or with another layout or placement"
-                why = f"measured with {what}"
+                other = f"another build of {point.tool}, on another target, or with another layout or placement"
+                why = f"measured with {other}"
             else:
                 if r.intact and (self.always or r.judged != key):
                     r, why = self._judge_again(point, r, key)
@@ -134,7 +127,8 @@ class RecordReader:
         return read
 
     def is_outdated(self) -> bool:
-        """Whether many records are to be judged again. They are, as after a new version, where the first of them is."""
+        """Whether enough records to occupy several processes must be judged again. Only the first one is looked at: a
+        new version of the code outdates all of them."""
         for point in self.plan.points:
             for r in self.store.records_of(point.id, JudgedRecord):
                 if self.always or r.judged != verdict.key(self.plan, point):
@@ -143,8 +137,9 @@ class RecordReader:
         return False
 
     def _judge_again(self, point: Point, r: JudgedRecord, key: str) -> tuple[JudgedRecord, str]:
-        """A record with new rows, not intact where its archive was changed, and set aside; and why it cannot be judged.
-        It is stored where the results can be written to."""
+        """Judge a record again; returns it with its new rows, or as it was and why it cannot be judged. New rows are
+        stored if the results are writable. A record whose archive was changed is set aside, and returned as not intact.
+        """
         raw = f"points/{point.id}/{r.raw.name}"
         try:
             archive = self.store.raw(r)
@@ -155,30 +150,31 @@ class RecordReader:
             record = self.store.record(point.id, r.repetition, r.attempt)
             memory_bytes = {host: self.memory_bytes.get(name) for host, name in r.facts_of.items()}
             rows = verdict.judge(self.plan, point, record, unpack(archive), memory_bytes)
-        except Damaged as error:  # of the record, in a part that does not decide what is left
+        except Damaged as error:  # in a part of the record that does not decide which repetitions are left
             self.store.damaged[error.path] = error.reason
             file = os.path.relpath(error.path, self.store.path)
             return r, f"{file}: {error.reason}; `iosweep rerun {point.id}` opens it"
-        except _STRANGE as error:  # received from others, or a fault of ours: the other rows are still written
+        except _CONTENT_ERRORS as error:  # foreign content or a bug of ours: the other rows are still written
             why = f"{type(error).__name__} {error}"
             self.store.damaged[str(self.store.path / raw)] = f"it cannot be judged: {why}"
             return r, f"{raw} and its record cannot be judged: {why}"
         if (rows, key) != (record.rows, record.judged):
             retry = record.retry and verdict.retry(finding for row in rows for finding in row.findings.values())
-            with contextlib.suppress(OSError):  # read-only results are judged each time
+            with contextlib.suppress(OSError):  # read-only results are judged again each time
                 self.store.keep_rows(replace(record, rows=rows, judged=key, retry=retry))
         return replace(r, rows=rows, judged=key), ""
 
 
-#: Repetitions to judge again from which processes are worth their start of half a second; the most of them, because the
-#: file system and a login node are shared.
-_WORTH_PROCESSES, _MOST_PROCESSES = 200, 8
+#: Judge in processes from this number of repetitions on: processes take half a second to start.
+_WORTH_PROCESSES = 200
+#: Maximum number of these processes: the file system and a login node are shared.
+_MOST_PROCESSES = 8
 
 
 def _judge_in_processes(reader: RecordReader) -> None:
-    """Judge outdated records in several processes, which store the new rows for the tables to read."""
+    """Judge outdated records in several processes. These store the new rows, which the tables are then read from."""
     processes = min(len(os.sched_getaffinity(0)), _MOST_PROCESSES)
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _begin, (reader, os.getpid()))
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _init_process, (reader, os.getpid()))
     try:
         for damaged in pool.map(_judge_point, reader.plan.points, chunksize=8):
             reader.store.damaged |= damaged
@@ -187,23 +183,23 @@ def _judge_in_processes(reader: RecordReader) -> None:
     reader.always = False
 
 
-def _begin(reader: RecordReader, parent: int) -> None:
-    """Begin a process that judges."""
+def _init_process(reader: RecordReader, parent: int) -> None:
+    """Initialize a judging process."""
     global _reader
     _reader = reader
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it, too, and ends the pool
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: a pool does not see that its parent was killed
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent receives it, too, and ends the pool
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: a pool does not notice that its parent was killed
     if os.getppid() != parent:
         os._exit(1)
 
 
 def _judge_point(point: Point) -> dict[str, str]:
-    """Judge the records of a point, and return what is damaged."""
+    """Judge the records of a point; returns damaged file -> reason."""
     _reader.read(point)
     return _reader.store.damaged
 
 
-_reader: RecordReader  # of a process that judges
+_reader: RecordReader  # of a judging process
 
 
 @cache
@@ -220,11 +216,11 @@ def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: Campa
     ramps = {sweep.ramp for sweep in plan.sweeps if sweep.ramp}
     depends = ramps or any(point.repetitions.confirm for point in plan.points)
     done: dict[str, Mapping[int, RecordHead]] = {}
-    if NODES.name in ramps:  # its steps are in several allocations
-        known = store.repetitions()
-        done = {p.id: {n: r for n, r in known.get(p.id, {}).items() if r.intact} for p in plan.points}
+    if NODES.name in ramps:  # the steps of such a ramp are in several allocations
+        heads = store.repetitions()
+        done = {p.id: {n: r for n, r in heads.get(p.id, {}).items() if r.intact} for p in plan.points}
     for allocation in plan.allocations:
-        # the points of an allocation tell each other how much a phase scatters, so their rows wait for each other
+        # how much a phase scatters is estimated from all points of an allocation, so its rows are written together
         headlines: Headlines = {}
         stored: list[tuple[dict[int, list[Cells]], dict[int, str]]] = []
         for point in allocation.points:
@@ -237,53 +233,53 @@ def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: Campa
                 origins.add(point, r)
                 rows[r.repetition] = _add_judged(tables, point, base, r)
             stored.append((rows, records.reasons))
-        chose = {p.id: selection(p, done[p.id]) for p in allocation.points}
-        choosing = still_wanted(allocation, chose, allocation.points)
+        selecting = {p.id: selection(p, done[p.id]) for p in allocation.points}
+        still_needed = still_wanted(allocation, selecting, allocation.points)
         needs = wanted(plan, done, lacking) if depends else Wanted({}, {}, {})
         refusal = refusals.get(allocation.name)
         later = (refusal.reason if refusal else NOT_YET, "left")
-        waiting: list[Cells] = []
+        cells: list[Cells] = []
         for point, (rows, reasons) in zip(allocation.points, stored, strict=True):
             fresh = [n for n in needs.now.get(point.id, ()) if point.repetitions.confirms(n)]
-            lacks, unneeded = lacking.get(point.id), needs.unneeded.get(point.id)
-            chooses = (unneeded, "unneeded") if unneeded else (lacks.reason, "") if lacks else later
-            absent = dict.fromkeys(choosing.get(point.id, ()), chooses) | dict.fromkeys(fresh, later)
+            missing, unneeded = lacking.get(point.id), needs.unneeded.get(point.id)
+            reason_and_state = (unneeded, "unneeded") if unneeded else (missing.reason, "") if missing else later
+            absent = dict.fromkeys(still_needed.get(point.id, ()), reason_and_state) | dict.fromkeys(fresh, later)
             damaged = _damaged_records(store, point.id) if absent else {}
             reasons = {number: why for number, why in damaged.items() if number in absent} | reasons
             if absent and not rows and not reasons:
-                waiting += _missing(plan, tables, point, None, *next(iter(absent.values())))
+                cells += _missing_rows(plan, tables, point, None, *next(iter(absent.values())))
                 continue
             for number in sorted({*rows, *reasons, *absent}):
                 if number in rows:
-                    waiting += rows[number]
+                    cells += rows[number]
                     continue
                 why, state = absent.get(number, ("", ""))
                 if reason := reasons.get(number):
                     again = "the next run measures it again" if state == "left" else why
                     why = "; ".join(filter(None, (reason, again)))
-                waiting += _missing(plan, tables, point, number, why, state)
-        tables.add(waiting, agreement.agreements(headlines))
+                cells += _missing_rows(plan, tables, point, number, why, state)
+        tables.add(cells, agreement.agreements(headlines))
         if not ramps:
             done.clear()
 
 
 def _add_judged(tables: CampaignTables, point: Point, base: Values, r: JudgedRecord) -> list[Cells]:
-    """The rows of a repetition. Writes their rows of the companion tables. base: values that the point's rows share."""
+    """Build the rows of a repetition, and write its companion rows. base: values common to the point's rows."""
     values = base | _record_values(point, r)
-    made = []
+    rows = []
     for row in r.rows:
         phase = _phase_values(point.tool, row.phase, tuple(point.options))
         judgment = verdict_columns(row.verdict, row.reasons, row.findings)
         cells = {**values, **row.values, **phase, "started": row.started, **judgment}
         tables.add_companions(cells, row)
-        made.append(tables.cells(cells))
-    return made
+        rows.append(tables.cells(cells))
+    return rows
 
 
-def _missing(
+def _missing_rows(
     plan: Plan, tables: CampaignTables, point: Point, repetition: int | None, reason: str, state: str
 ) -> Iterator[Cells]:
-    """Rows without figures, one for each phase. state: `left`, `unneeded` or empty."""
+    """Rows without figures, one for each phase. state: the column to set, `left` or `unneeded`; empty for neither."""
     for phase in point.measured():
         yield tables.cells(
             {
@@ -299,7 +295,7 @@ def _missing(
 
 
 def _base_values(plan: Plan, point: Point) -> Values:
-    """The values that all rows of a point share."""
+    """Values common to all rows of a point."""
     options = tools()[point.tool].options
     return {
         "campaign": plan.campaign,
@@ -316,7 +312,7 @@ def _base_values(plan: Plan, point: Point) -> Values:
 
 
 def _record_values(point: Point, r: JudgedRecord) -> Values:
-    """The values that all rows of a repetition share."""
+    """Values common to all rows of a repetition."""
     hosts, job = r.ran
     return {
         "repetition": r.repetition,
@@ -340,14 +336,14 @@ def _record_values(point: Point, r: JudgedRecord) -> Values:
 
 @cache
 def _phase_values(tool: str, phase: str, options: tuple[str, ...]) -> Values:
-    """The values that all rows of a phase share: null for those of the point's options that it does not use."""
-    known, measured = tools()[tool].options, tools()[tool].phases[phase]
-    unused = (name for name in options if (used := known[name].phases) is not None and phase not in used)
+    """Values common to all rows of a phase. Options of the point that the phase does not use are null."""
+    described, of_phase = tools()[tool].options, tools()[tool].phases[phase]
+    unused = (name for name in options if (used := described[name].phases) is not None and phase not in used)
     return {
-        **{known[name].column: None for name in unused},
+        **{described[name].column: None for name in unused},
         "phase": phase,
-        "kind": measured.kind,
-        "metric": measured.metric,
+        "kind": of_phase.kind,
+        "metric": of_phase.metric,
     }
 
 
@@ -366,17 +362,13 @@ def _damaged_records(store: Store, point: str) -> dict[int, str]:
 
 @dataclass
 class Origins:
-    """The nodes, CPUs and Slurm jobs that rows come from, collected repetition by repetition.
+    """The nodes, CPUs, builds and Slurm jobs that rows come from, collected repetition by repetition."""
 
-    rows: key of a node's facts -> rows; builds: key of a build document -> rows; fsids: of the targets, where the file
-    system has one; cpus: key of a node's facts -> CPU lists of ranks and workers; runs: a job with its hosts and
-    launcher -> start, end, point and nodes of its repetitions.
-    """
-
-    rows: Counter[str] = field(default_factory=Counter)
-    builds: Counter[str] = field(default_factory=Counter)
-    fsids: set[str] = field(default_factory=set)
-    cpus: dict[str, set[str]] = field(default_factory=dict)
+    rows: Counter[str] = field(default_factory=Counter)  # key of a node's facts -> rows
+    builds: Counter[str] = field(default_factory=Counter)  # key of a build document -> rows
+    fsids: set[str] = field(default_factory=set)  # of the targets whose file system has an id
+    cpus: dict[str, set[str]] = field(default_factory=dict)  # key of a node's facts -> CPU lists of ranks and workers
+    #: (job, its hosts, launcher) -> start, end, point and number of nodes of each repetition.
     runs: dict[tuple[str, tuple[str, ...], str], list[tuple[datetime, datetime, str, int]]] = field(
         default_factory=dict
     )
@@ -398,7 +390,7 @@ class Origins:
             self.runs.setdefault(job, []).append((r.started, r.ended, point.id, point.nodes))
 
     def used_cpus(self, key: str) -> str | None:
-        """CPUs that ranks and workers had on a node, None where no masks were read."""
+        """CPUs that ranks and workers were allowed on at a node; None if no masks were read."""
         return listed(parse(",".join(self.cpus.get(key, ())))) or None
 
     def jobs(self) -> list[Job]:
@@ -444,24 +436,24 @@ def _about(plan: Plan, origins: Origins, results: Path) -> dict[str, object]:
 
 
 def _builds(store: Store, rows: Mapping[str, int]) -> dict[str, object]:
-    """The build documents that rows refer to, what the report says of each, with the number of these rows.
+    """The build documents that rows refer to, with the number of these rows.
 
-    A document whose name is not the hash of its content does not describe what measured, and is left out.
+    A document whose name is not the hash of its content is damaged, and left out.
     """
-    known: dict[str, object] = {}
+    documents: dict[str, object] = {}
     for name, document in store.builds().items():
         if programs.build_key(document) != name:
             store.damaged[str(store.path / "builds" / f"{name}.json")] = "its name is not the hash of its content"
         elif name in rows:
-            known[name] = replace(msgspec.convert(document, programs.BuildDocument), results=rows[name])
-    return known
+            documents[name] = replace(msgspec.convert(document, programs.BuildDocument), results=rows[name])
+    return documents
 
 
 def _damaged_files(store: Store) -> dict[str, str]:
     """Damaged files that were ignored, with the reasons."""
     store.read_campaign_documents()
-    store.documents(DataSet)  # the other folders have been read
-    # names of files may hold any bytes, and a document only UTF-8
+    store.documents(DataSet)  # all other folders have been read already
+    # file names may hold any bytes, JSON only UTF-8
     damaged = {printable(os.path.relpath(path, store.path)): why for path, why in sorted(store.damaged.items())}
     damaged.pop("campaign.json", None)  # it is being rewritten
     return damaged

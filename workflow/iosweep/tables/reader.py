@@ -1,4 +1,4 @@
-"""Reads the tables of a campaign and campaign.json, and finds damage: another size or hash than campaign.json names."""
+"""Reading the tables of a campaign and campaign.json, and detecting damage by the sizes and hashes in campaign.json."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from iosweep.tables.columns import TABLES, Column, arrow_schema, result_columns
 from iosweep.tools import parameters, tools
 
 ABOUT, REPORT = "campaign.json", "report.html"
-#: Folder of the figures, and an empty file that is written when all are made.
+#: Folder of the figures, and an empty file that is written when all of them are complete.
 FIGURES, FIGURES_DONE = "figures", "figures.done"
 FILES = (*TABLES, "results.csv")
 Kind = TypeVar("Kind")
-#: 100,000 results are 250 MB.
+#: Largest table that is read (100,000 results take 250 MB), and number of rows that are converted at a time.
 _MOST_BYTES, _BATCH = 1 << 30, 4_000
 
 
@@ -51,7 +51,7 @@ class Job(Part, frozen=True, kw_only=True):
 
 
 class Table(Part, frozen=True):
-    """A file of the tables."""
+    """The size and hash of a table file."""
 
     bytes: Count
     sha256: str
@@ -64,11 +64,11 @@ class TargetDirectory(Part, frozen=True):
 
 
 class CampaignDocument(Part, frozen=True, kw_only=True):
-    """campaign.json. `made`: when; `results_of_nodes`: key of a node's facts -> its rows."""
+    """campaign.json."""
 
     campaign: str
     description: str | None = None
-    made: Moment
+    made: Moment  # when the tables were made
     iosweep_version: str
     plan_digest: str
     seed: Integer
@@ -79,17 +79,17 @@ class CampaignDocument(Part, frozen=True, kw_only=True):
     accept: tuple[Criterion, ...] = ()
     configuration: tuple[ConfigurationFile, ...]
     jobs: tuple[Job, ...]
-    results_of_nodes: dict[str, Count]
+    results_of_nodes: dict[str, Count]  # key of a node's facts -> number of its rows
     results_on_target: bool = False
     builds: dict[str, BuildDocument]
     tables: dict[str, Table]
     damaged: dict[str, str] = field(default_factory=dict)
-    ingested: IngestedFacts | None = None  # others measured it: there is no plan, and `target` and `seed` say nothing
+    ingested: IngestedFacts | None = None  # measured by others: there is no plan; ignore `target` and `seed`
 
 
-# rows of the tables
+# Rows of the tables
 
-#: Name of the check of all repetitions of a phase together (judge/agreement.py). Each of their rows has its finding.
+#: Name of the check that compares the repetitions of a phase (judge/agreement.py). Each of their rows has its finding.
 PRECISE = agreement.PRECISE.name
 
 #: Value of a parameter of a point.
@@ -97,12 +97,12 @@ Value = bool | int | float | str
 
 
 class RowVerdict(Part, frozen=True, kw_only=True):
-    """The outcome of a phase of a repetition. repetition: None for a point without repetitions."""
+    """The verdict on a phase of a repetition."""
 
     point: str
     phase: str
     verdict: str
-    repetition: int | None = None
+    repetition: int | None = None  # None for a point without repetitions
     reasons: str | None = None
     left: bool | None = None
     unneeded: bool | None = None
@@ -115,7 +115,7 @@ class ResultRow(RowVerdict, frozen=True, kw_only=True):
     tool: str
     metric: str
     parameters: dict[str, Value | None]
-    figures: dict[str, float]  # columns of floats that have a value
+    figures: dict[str, float]  # float columns that are not null
     sweeps: str = ""
     confirms: bool | None = None
     checks_passed: int | None = None
@@ -128,7 +128,7 @@ class ResultRow(RowVerdict, frozen=True, kw_only=True):
     session: str | None = None
     pinning: str | None = None
     placement: str | None = None
-    iterations: int | None = None  # that the tool's own summary is over
+    iterations: int | None = None  # that the tool's summary averages
     tool_version: str | None = None
     tool_sha256: str | None = None
     tool_build: str | None = None  # name of the tool's build
@@ -137,13 +137,13 @@ class ResultRow(RowVerdict, frozen=True, kw_only=True):
     target_fstype: str | None = None
     target_layout: str | None = None
     command: str | None = None
-    imprecise: bool = False  # its repetitions do not agree, and that alone makes it suspect
-    raw: str | None = None  # the archive of its raw output; of an ingested row its file
+    imprecise: bool = False  # suspect only because its repetitions do not agree
+    raw: str | None = None  # archive of raw output; for an ingested row, the file that was read
 
     @property
     def undisturbed(self) -> bool:
-        """Whether it is not in doubt by itself. `precise` is checked when all repetitions are there, and the runner has
-        chosen the best point without it."""
+        """Whether no check of this repetition alone failed. `precise` does not count: it needs all repetitions, and the
+        runner chooses the best point without it."""
         return self.verdict == "valid" or self.imprecise
 
 
@@ -172,26 +172,26 @@ NO_BUILDS: Mapping[str, BuildDocument] = {}
 
 @dataclass(frozen=True)
 class Campaign:
-    """One `results/<campaign>/` in memory. `about`: campaign.json."""
+    """The tables of `results/<campaign>/` in memory."""
 
     rows: tuple[ResultRow, ...]
     checks: tuple[CheckRow, ...]
     nodes: tuple[NodeRow, ...]
-    about: CampaignDocument
+    about: CampaignDocument  # campaign.json
 
 
-# reading
+# Reading
 
 
 def load(results: Path) -> Campaign:
     """Read `results/<campaign>/`.
 
-    Raises FileNotFoundError, naming the file, where no tables were made; documents.Damaged.
+    Raises FileNotFoundError, which names the file, if no tables were made; documents.Damaged.
     """
     about = read_about(results)
-    alike: dict[tuple[Value | None, ...], dict[str, Value | None]] = {}
+    shared: dict[tuple[Value | None, ...], dict[str, Value | None]] = {}
     checks = tuple(read_rows(results, "checks.parquet", partial(msgspec.convert, type=CheckRow)))
-    rows = read_rows(results, "results.parquet", partial(read_row, builds=about.builds, alike=alike))
+    rows = read_rows(results, "results.parquet", partial(read_row, builds=about.builds, shared=shared))
     return Campaign(
         rows=tuple(mark_imprecise(rows, checks)),
         checks=checks,
@@ -201,7 +201,7 @@ def load(results: Path) -> Campaign:
 
 
 def mark_imprecise(rows: Iterable[ResultRow], checks: Iterable[CheckRow]) -> Iterator[ResultRow]:
-    """The rows, with `imprecise` set where `precise` is the only check that failed."""
+    """Set `imprecise` in rows whose only failed check is `precise`."""
     failed: dict[tuple[str, int | None, str], set[str]] = {}
     for check in checks:
         if check.outcome == "fail":
@@ -216,7 +216,7 @@ PhaseKey = tuple[str, str]
 
 
 def load_series(results: Path, repetitions: Mapping[PhaseKey, int]) -> dict[PhaseKey, list[Series]]:
-    """The series of one repetition of each phase: all of a campaign's can be gigabytes.
+    """Read the series of one repetition of each phase (all series of a campaign can be gigabytes).
 
     Raises FileNotFoundError, documents.Damaged.
     """
@@ -226,15 +226,15 @@ def load_series(results: Path, repetitions: Mapping[PhaseKey, int]) -> dict[Phas
         key = values["point"], values["phase"]
         if repetitions.get(key) == values["repetition"]:
             figures = tuple(math.nan if value is None else value for value in values["values"])
-            place = {name: values[name] for name in ("interval_s", "begin_s", "host", "worker")}
-            series.setdefault(key, []).append(Series(values["quantity"], figures, **place))
+            attributes = {name: values[name] for name in ("interval_s", "begin_s", "host", "worker")}
+            series.setdefault(key, []).append(Series(values["quantity"], figures, **attributes))
 
     read_rows(results, "series.parquet", read, points={point for point, _ in repetitions})
     return series
 
 
 def load_latencies(results: Path, counted: Collection[tuple[str, str, int]]) -> dict[PhaseKey, Histogram]:
-    """The latencies of these (point, phase, repetition), merged for each phase.
+    """Read the latency histograms of these (point, phase, repetition), merged for each phase.
 
     Raises FileNotFoundError, documents.Damaged.
     """
@@ -244,8 +244,8 @@ def load_latencies(results: Path, counted: Collection[tuple[str, str, int]]) -> 
         key = values["point"], values["phase"]
         if (*key, values["repetition"]) in counted:
             histogram = Histogram.of_table(values["lowest_s"], values["factor"], values["counts"])
-            if both := Histogram.merged(filter(None, (merged.get(key), histogram))):
-                merged[key] = both
+            if total := Histogram.merged(filter(None, (merged.get(key), histogram))):
+                merged[key] = total
 
     read_rows(results, "histograms.parquet", read, points={point for point, _, _ in counted})
     return merged
@@ -254,25 +254,24 @@ def load_latencies(results: Path, counted: Collection[tuple[str, str, int]]) -> 
 def read_row(
     values: Mapping[str, object],
     builds: Mapping[str, BuildDocument] = NO_BUILDS,
-    alike: dict[tuple[Value | None, ...], dict[str, Value | None]] | None = None,
+    shared: dict[tuple[Value | None, ...], dict[str, Value | None]] | None = None,
 ) -> ResultRow:
-    """A row of results.parquet, from its columns. alike: the parameters of rows that were read before, which the
-    repetitions of a phase share: 60,000 rows have 20,000 of them."""
-    made = msgspec.convert(
+    """A row of results.parquet, from its columns. shared: parameters of earlier rows, so that repetitions of a phase
+    share one object (60,000 rows have 20,000 different ones)."""
+    row = msgspec.convert(
         {
-            **{name: values[name] for name in _others()},
+            **{name: values[name] for name in _field_columns()},
             "parameters": {name: values[name] for name in (*parameters(), "other_options")},
-            "figures": {name: value for name in _figures() if (value := values[name]) is not None},
+            "figures": {name: value for name in _float_columns() if (value := values[name]) is not None},
         },
         ResultRow,
     )
-    known = made.parameters if alike is None else alike.setdefault(tuple(made.parameters.values()), made.parameters)
-    return msgspec.structs.replace(made, parameters=known, tool_build=_name_of_build(made, builds))
+    options = row.parameters if shared is None else shared.setdefault(tuple(row.parameters.values()), row.parameters)
+    return msgspec.structs.replace(row, parameters=options, tool_build=_build_name(row, builds))
 
 
-def _name_of_build(row: ResultRow, builds: Mapping[str, BuildDocument]) -> str | None:
-    """Name of a build: the binary of the tool, and the MPI that its ranks use; other tools in the document do not
-    count. None where nothing was measured."""
+def _build_name(row: ResultRow, builds: Mapping[str, BuildDocument]) -> str | None:
+    """Name of the tool's build: hash of its binary, and the MPI that its ranks use. None if nothing was measured."""
     if row.tool_sha256 is None:
         return None
     document = builds.get(row.build or "")
@@ -281,19 +280,19 @@ def _name_of_build(row: ResultRow, builds: Mapping[str, BuildDocument]) -> str |
 
 
 @cache
-def _others() -> tuple[str, ...]:
-    """Columns that are fields of a row."""
-    known = {column.name for column in result_columns()}
-    return tuple(name for name in ResultRow.__struct_fields__ if name in known)
+def _field_columns() -> tuple[str, ...]:
+    """Columns that are fields of ResultRow."""
+    columns = {column.name for column in result_columns()}
+    return tuple(name for name in ResultRow.__struct_fields__ if name in columns)
 
 
 @cache
-def _figures() -> tuple[str, ...]:
+def _float_columns() -> tuple[str, ...]:
     return tuple(column.name for column in result_columns() if column.type == "float")
 
 
 def read_about(results: Path) -> CampaignDocument:
-    """campaign.json. Raises FileNotFoundError, Damaged."""
+    """Read campaign.json. Raises FileNotFoundError, Damaged."""
     return documents.decode(_read(results, ABOUT), CampaignDocument, results / ABOUT)
 
 
@@ -304,13 +303,13 @@ def read_rows(
     columns: Sequence[str] = (),
     points: Collection[str] | None = None,
 ) -> list[Kind]:
-    """The rows of a table with these columns or all, as `read` returns each. points: of these only; None: of all.
+    """Read a table; returns what `read` makes of each row. Without columns or points: all of them.
 
     Raises FileNotFoundError, Damaged, also where `read` raises ValueError.
     """
-    known = read_about(results).tables.get(name)
+    entry = read_about(results).tables.get(name)
     data, file = _read(results, name), results / name
-    if wrong := _unlike(known, data):
+    if wrong := _mismatch(entry, data):
         raise Damaged(file, wrong)
     return _rows(file, data, read, [c for c in TABLES[name]() if not columns or c.name in columns], points)
 
@@ -325,13 +324,13 @@ def _read(results: Path, name: str) -> bytes:
         raise Damaged(error.filename or results / name, str(why)) from None
 
 
-def _unlike(known: Table | None, data: bytes) -> str | None:
-    """Why a file is not the one that `iosweep tables` wrote, None if it is."""
-    if known is None:
+def _mismatch(entry: Table | None, data: bytes) -> str | None:
+    """How a file differs from its entry in campaign.json; None if it does not."""
+    if entry is None:
         return f"{ABOUT} does not name it"
-    if len(data) != known.bytes:
-        return f"it has {len(data):,} bytes and had {known.bytes:,}"
-    return None if hashlib.sha256(data).hexdigest() == known.sha256 else "its content has changed"
+    if len(data) != entry.bytes:
+        return f"it has {len(data):,} bytes and had {entry.bytes:,}"
+    return None if hashlib.sha256(data).hexdigest() == entry.sha256 else "its content has changed"
 
 
 def _rows(
@@ -345,21 +344,21 @@ def _rows(
     from pyarrow import compute, parquet
 
     try:
-        form = arrow_schema(tuple(columns))
-        there = parquet.read_schema(pa.BufferReader(data))
-        for field in form:
-            if field.name not in there.names or there.field(field.name).type != field.type:
+        schema = arrow_schema(tuple(columns))
+        stored = parquet.read_schema(pa.BufferReader(data))
+        for field in schema:
+            if field.name not in stored.names or stored.field(field.name).type != field.type:
                 raise Damaged(file, f"it has no column {field.name} of the type {field.type}")
-        # as dictionaries, rows with the same text share one object, which else took most of the memory of a report
+        # read as dictionaries, equal texts are one object; otherwise texts took most of the memory of a report
         texts = [column.name for column in columns if column.type == "string"]
         rows: list[Kind] = []
         for batch in parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts).iter_batches(
-            _BATCH, columns=form.names
+            _BATCH, columns=schema.names
         ):
             if points is not None:
                 batch = batch.filter(compute.is_in(batch.column("point"), value_set=pa.array(points, pa.string())))
-            values = [_values(batch.column(name)) for name in form.names]
-            rows += [read(dict(zip(form.names, row, strict=True))) for row in zip(*values, strict=True)]
+            values = [_values(batch.column(name)) for name in schema.names]
+            rows += [read(dict(zip(schema.names, row, strict=True))) for row in zip(*values, strict=True)]
         return rows
     except Damaged:
         raise
@@ -371,13 +370,13 @@ def _values(array: Any) -> list[Any]:
     import pyarrow as pa
 
     if pa.types.is_dictionary(array.type):
-        known = array.dictionary.to_pylist()
-        return [None if index is None else known[index] for index in array.indices.to_pylist()]
+        texts = array.dictionary.to_pylist()
+        return [None if index is None else texts[index] for index in array.indices.to_pylist()]
     return list(array.to_pylist())
 
 
 def find_damage(results: Path) -> list[str]:
-    """Damage of the tables, as sentences; none before they are made."""
+    """Sentences on damaged tables; none before tables are made."""
     try:
         tables = read_about(results).tables
     except FileNotFoundError:
@@ -387,7 +386,7 @@ def find_damage(results: Path) -> list[str]:
     damage = []
     for name in FILES:
         try:
-            if wrong := _unlike(tables.get(name), _read(results, name)):
+            if wrong := _mismatch(tables.get(name), _read(results, name)):
                 damage.append(str(Damaged(results / name, wrong)))
         except FileNotFoundError:
             damage.append(f"{results / name} is gone")

@@ -1,5 +1,5 @@
-"""Writes the tables of a campaign, from a store (make.py) or from outputs of others (ingest/foreign_campaign.py):
-parquet, the results as CSV, too, and campaign.json with the size and hash of each file."""
+"""Writing the tables of a campaign: parquet files, the results also as CSV, and campaign.json with the size and hash of
+each file. The rows come from a store (make.py) or from outputs of others (ingest/foreign_campaign.py)."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ from iosweep.store.record import Finding, JudgedPhase
 from iosweep.tables.columns import TABLES, Column, arrow_schema
 from iosweep.tables.reader import ABOUT, Table
 
-#: Rows of a row group, and of one of a table with few and short columns: memory does not grow with the campaign.
+#: Rows of a row group, and of a row group of tables with few and short columns: limits the memory that rows take.
 _BATCH, _NARROW_BATCH = 10_000, 100_000
 #: Column of the results -> value.
 Values = dict[str, Any]
 
-#: Ignored by spreadsheets at the start of a cell: control, blank and zero-width characters (for Python and RE2).
+#: Characters that spreadsheets ignore at the start of a cell: control, blank and zero-width (for Python and RE2).
 _DROPPED = r"\x00-\x20\x7f-\xa0\xad" + "\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff"
 _SIGNS = "-=+@\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH COMMERCIAL AT}\N{FULLWIDTH HYPHEN-MINUS}"
-#: The start of a formula (OWASP).
+#: Start of a formula (OWASP).
 _FORMULA = re.compile(rf"^(?:[{_DROPPED}]*[{_SIGNS}]|[\t\r\n])")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-class _Hashed(io.RawIOBase):
-    """A file that is written, with its size and hash."""
+class _HashedFile(io.RawIOBase):
+    """A file that computes its size and hash as it is written."""
 
     def __init__(self, file: BinaryIO, path: Path):
-        self._file, self._path, self._hash, self._size, self._over = file, path, hashlib.sha256(), 0, False
+        self._file, self._path, self._hash, self._size, self._ignores = file, path, hashlib.sha256(), 0, False
 
     def writable(self) -> bool:
         return True
 
     def ignore(self) -> None:
         """Ignore further writes: a failed pyarrow writer writes again when it is garbage-collected."""
-        self._over = True
+        self._ignores = True
 
     def write(self, data: Any) -> int:
         with memoryview(data) as view:
-            if self._over:
+            if self._ignores:
                 return view.nbytes
             with safe_paths.named(self._path):
                 self._file.write(view)
@@ -60,13 +60,13 @@ class _Hashed(io.RawIOBase):
             self._size += view.nbytes
             return view.nbytes
 
-    def described(self) -> Table:
-        """The entry of the file in campaign.json."""
+    def entry(self) -> Table:
+        """The file's entry in campaign.json."""
         return Table(self._size, self._hash.hexdigest())
 
 
 class TableWriter:
-    """Context manager that writes a parquet file, and optionally the same rows as CSV, renamed into place on exit.
+    """Context manager that writes rows to a parquet file, and optionally to a CSV file, renamed into place on exit.
 
     batch: rows of a row group.
     """
@@ -81,12 +81,12 @@ class TableWriter:
     def __enter__(self) -> Self:
         with ExitStack() as files:
             self._files = [
-                _Hashed(files.enter_context(self._place.replaced(name)), self._place.path / name)
+                _HashedFile(files.enter_context(self._place.replaced(name)), self._place.path / name)
                 for name in self._file_names
             ]
             for file in self._files:
                 files.callback(file.ignore)
-            self._writers: list[Any] = []  # one that was made may not be collected before its file ignores it
+            self._writers: list[Any] = []  # kept alive until their files ignore writes
             for make, file in zip((pa.parquet.ParquetWriter, pa.csv.CSVWriter), self._files, strict=False):
                 self._writers.append(make(file, self.schema))
             self._stack = files.pop_all()
@@ -104,7 +104,7 @@ class TableWriter:
         self._flush()
         for writer in self._writers:
             writer.close()
-        return {name: file.described() for name, file in zip(self._file_names, self._files, strict=True)}
+        return {name: file.entry() for name, file in zip(self._file_names, self._files, strict=True)}
 
     def _flush(self) -> None:
         """Write a row group."""
@@ -123,12 +123,13 @@ class TableWriter:
         self._stack.__exit__(*error)
 
 
-#: A row of the results: its values in the order of the columns. 100,000 of them fit into memory.
+#: A results row: its values in the order of the columns. 100,000 such lists fit into memory.
 Cells = list[Any]
 
 
 class CampaignTables:
-    """Context manager: the files take their names at the end of the block, campaign.json last, or none of them does.
+    """Context manager that writes all tables. At the end of the block the files are renamed into place, campaign.json
+    last; if the block raises, none is.
 
     `finish` must be the last call in the block.
     """
@@ -151,14 +152,14 @@ class CampaignTables:
         return self
 
     def cells(self, values: Values) -> Cells:
-        """A row of the results as it waits for the repetitions that it is compared with."""
+        """The cells of a results row. `add` takes them when its repetitions can be compared."""
         return list(map(values.get, self._names))
 
-    def add(self, rows: Sequence[Cells], known: Agreements) -> None:
-        """Add rows of the results, with what their repetitions together show."""
+    def add(self, rows: Sequence[Cells], agreements: Agreements) -> None:
+        """Add results rows, each with the finding of `precise` on its repetitions."""
         for cells in rows:
             values = {name: cells[index] for name, index in self._compared}
-            if finding := agree(values, known):
+            if finding := agree(values, agreements):
                 self.add_findings(values, {PRECISE.name: finding})
                 for name, index in self._compared:
                     cells[index] = values[name]
@@ -166,7 +167,7 @@ class CampaignTables:
             self._tables["results.parquet"].add(*zip(*rows[first : first + _BATCH], strict=True))
 
     def add_findings(self, values: Values, findings: Mapping[str, Finding]) -> None:
-        """Add findings of a row of the results."""
+        """Add the findings of a results row to checks.parquet."""
         self._tables["checks.parquet"].add(
             *([values[name]] * len(findings) for name in ("point", "repetition", "phase")),
             findings,
@@ -176,7 +177,7 @@ class CampaignTables:
         )
 
     def add_companions(self, values: Values, row: JudgedPhase) -> None:
-        """Add the rows of the companion tables of a row of the results."""
+        """Add the rows of the companion tables that belong to a results row."""
         self.add_findings(values, row.findings)
         key = [values[name] for name in ("point", "repetition", "attempt", "phase")]
         for name, rows in (
@@ -187,13 +188,12 @@ class CampaignTables:
             if rows:
                 self._tables[name].add(*([value] * len(rows) for value in key), *zip(*rows, strict=True))
 
-    def add_node(self, name: str, known: Mapping[str, object]) -> None:
-        """Add the facts of a node."""
+    def add_node(self, name: str, facts: Mapping[str, object]) -> None:
         nodes = self._tables["nodes.parquet"]
-        nodes.add([name], *([known.get(column)] for column in nodes.names[1:]))
+        nodes.add([name], *([facts.get(column)] for column in nodes.names[1:]))
 
     def finish(self, about: Mapping[str, object]) -> None:
-        """Write what remains, and campaign.json: `about` with the sizes and hashes of the tables."""
+        """Write the remaining rows, then campaign.json: `about` with the sizes and hashes of the tables."""
         tables = {name: table for writer in self._tables.values() for name, table in writer.finish().items()}
         self._about.write(documents.dump({**about, "tables": tables}, indent=True))
 
@@ -204,14 +204,14 @@ class CampaignTables:
 
 
 def harmless(cell: object) -> object:
-    """A cell with an apostrophe in front if its text begins like a formula and is not a number."""
+    """The cell, with an apostrophe in front if its text begins like a formula and is not a number."""
     if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
         return f"'{cell}"
     return cell
 
 
 def harmless_array(column: pa.Array) -> pa.Array:
-    """The same for an Arrow array of any type."""
+    """Apply `harmless` to an Arrow array of any type."""
     if not pa.types.is_string(column.type):
         return column
     if not compute.any(compute.match_substring_regex(column, _FORMULA.pattern)).as_py():
