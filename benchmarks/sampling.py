@@ -142,7 +142,7 @@ def _share(agent: Agent, count: int, time_s: int, rounds: int) -> Row:
     wanted = ExpectedProcesses(sys.executable, count, ranks=False, time_s=float(time_s))
     seen: list[Looks] = []
     for _ in range(rounds):
-        done = agent.run(argv, 60 + time_s, wanted=wanted, around=Surroundings())
+        done = agent.run(argv, 60 + time_s, expected=wanted, around=Surroundings())
         seen += done.cpus.values()
     shares = sorted(one.cost_s / one.wall_s for one in seen)
     middle = shares[len(shares) // 2]

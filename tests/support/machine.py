@@ -216,11 +216,11 @@ class InProcess(Agent):
         timeout_s: float,
         directory: Path | None = None,
         cpus: Any = None,
-        wanted: ExpectedProcesses | None = None,
+        expected: ExpectedProcesses | None = None,
         token: bool = False,
         around: Surroundings | None = None,
     ) -> process.Completed:
-        return self.machine.run(argv, timeout_s, directory, around, wanted)
+        return self.machine.run(argv, timeout_s, directory, around, expected)
 
 
 class Agents:

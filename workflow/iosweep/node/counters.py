@@ -1,7 +1,7 @@
-"""Bytes that a node moved, by the kernel's counters: of the block devices below the target, of the file system's
-client, and of the network. No counter is on the target, so that reading them never waits for it.
+"""I/O counters of a node: bytes that block devices, the file system's client and the network moved, from the kernel.
 
-`IoCounters` finds the files once and reads them as often as wanted; the functions that read a text are pure.
+No counter is on the target, so reading never waits for the target. `IoCounters` finds the files once and reads them as
+often as asked; the functions that parse a text are pure.
 """
 
 from __future__ import annotations
@@ -20,49 +20,49 @@ from iosweep.files.documents import Count, Number, Part, Seconds
 from iosweep.node import fs_types
 from iosweep.node.procfs import entries, text
 
-#: Bytes of a sector in the kernel's counters, of any disk; of a word in those of InfiniBand.
+#: Bytes per sector in the kernel's disk counters, whatever the disk; bytes per word in InfiniBand counters.
 _SECTOR, _WORD = 512, 4
-#: Block devices that are memory, or nothing at all (null_blk).
+#: Block devices backed by memory, or by nothing at all (null_blk).
 _MEMORY_DEVICE = re.compile(r"(ram|zram|nullb)\d+$")
-#: An overlay on a loop device on an overlay ...: no more steps than this.
+#: An overlay may lie on another overlay: layers to follow at most.
 _MOST_STEPS = 8
-#: ARPHRD_INFINIBAND: such an interface is counted by its port.
+#: ARPHRD_INFINIBAND: the traffic of such an interface is counted at its port instead.
 _INFINIBAND = "32"
 
 
 class Moved(Part, frozen=True, kw_only=True):
-    """Bytes that one node moved over `window_s` seconds around a command (docs/store.md). None: no such counter.
+    """Bytes that one node moved while a command ran (docs/store.md). None: no such counter."""
 
-    tool_*: storage I/O of the tool's own processes (rusage: blocks of 512 bytes); device_*: of the block devices
-    below the target, `device` names them (flushes: of those with a volatile cache); client_*: between the file
-    system's client and its servers, `client` names the file that counts; received, sent: of all network interfaces
-    but the loopback. memory: the memory that the target is (`tmpfs`, `zram0`), empty where it is not known to be.
-    dirty_bytes: what waited in memory to be written, for any file system, when the command began. still_s: the
-    longest time that our own process there stood still (it was stopped, or the machine was). io_limits: of each
-    device, by control groups (load.io_limits).
-    """
-
+    #: Storage I/O of the tool's processes, by rusage in blocks of 512 bytes.
     tool_read_bytes: Count | None = None
     tool_written_bytes: Count | None = None
+    #: Names of the block devices below the target.
     device: str = ""
     device_read_bytes: Count | None = None
     device_written_bytes: Count | None = None
+    #: Only of devices with a volatile cache.
     device_flushes: Count | None = None
+    #: The file that counts bytes between the file system's client and its servers.
     client: str = ""
     client_read_bytes: Count | None = None
     client_written_bytes: Count | None = None
+    #: Of all network interfaces except the loopback.
     received_bytes: Count | None = None
     sent_bytes: Count | None = None
     window_s: Seconds = 0.0
+    #: The memory that backs the target (`tmpfs`, `zram0`); empty if none is known.
     memory: str = ""
+    #: Bytes of all file systems that waited in memory to be written when the command began.
     dirty_bytes: Count | None = None
+    #: The longest time that our process stood still because it, or the machine, was stopped.
     still_s: Seconds = 0.0
+    #: Limits that control groups set on each device (load.io_limits).
     io_limits: dict[str, Count] = msgspec.field(default_factory=dict)
 
 
 class Counted(Part, frozen=True):
-    """The shares of a data set's bytes that counters saw while it was written and flushed: how far a counter can be
-    trusted to see the traffic of this target. None: there was no such counter."""
+    """Share of a data set's bytes that each counter saw while the data set was written and flushed: how far the counter
+    can be trusted to see the traffic of this target. None: no such counter."""
 
     tool: Number | None = None
     device: Number | None = None
@@ -71,7 +71,7 @@ class Counted(Part, frozen=True):
 
 
 def counted(moved: Mapping[str, Moved], written_bytes: int) -> Counted | None:
-    """Shares of `written_bytes` that the counters of the writing nodes saw; None without counters. Pure."""
+    """The share of `written_bytes` that each counter of the writing nodes saw; None without counters. Pure."""
     if not moved or not written_bytes:
         return None
     fields = ("tool_written_bytes", "device_written_bytes", "client_written_bytes", "sent_bytes")
@@ -80,14 +80,14 @@ def counted(moved: Mapping[str, Moved], written_bytes: int) -> Counted | None:
 
 
 def least(sets: Iterable[Counted | None]) -> Counted | None:
-    """The least share of each counter over several sets; None of a counter that one of them lacks. Pure."""
+    """The lowest share of each counter over several data sets; None if a set lacks the counter. Pure."""
     shares = zip(*(structs.astuple(counted or Counted()) for counted in sets), strict=True)
     lowest = Counted(*(None if None in counter else min(counter) for counter in shares))
     return lowest if lowest != Counted() else None
 
 
 class Mounted(NamedTuple):
-    """A mount as /proc/self/mountinfo has it. device: `8:1`, `0:41` where there is no block device of its own."""
+    """A mount as in /proc/self/mountinfo. device: `8:1`, or `0:41` for a mount without a block device."""
 
     point: str
     device: str
@@ -96,19 +96,19 @@ class Mounted(NamedTuple):
     options: str = ""
 
 
-#: The mount that shows an absolute path; None where there is none.
+#: An absolute path -> the mount that it is on, or None.
 MountOf = Callable[[str], Mounted | None]
 
 
 class Bytes(NamedTuple):
-    """Bytes since the node was started, or the client was mounted."""
+    """Bytes since the node booted, or since the client was mounted."""
 
     read: int
     written: int
 
 
 class Reading(NamedTuple):
-    """The counters at one time (monotonic). None: this node has no such counter. network: received and sent."""
+    """The counters at a point of monotonic time. None: this node has no such counter. network: received and sent."""
 
     at_s: float
     device: Bytes | None = None
@@ -118,11 +118,9 @@ class Reading(NamedTuple):
 
 
 class IoCounters:
-    """The counters of one node for one target.
+    """The counters of one node for one target. `client`, `memory`: as in Moved.
 
-    devices: names of the block devices below the target, in the kernel's terms (`sda1`, `dm-3`), none where they are
-    not known; disks: what they are partitions of; client: the file that counts, empty where there is none; memory:
-    as in Moved. `proc`, `sys`: where the kernel's files are.
+    devices: kernel names (`sda1`, `dm-3`) of the block devices below the target; empty if not known.
     """
 
     def __init__(
@@ -133,8 +131,8 @@ class IoCounters:
         self.stats = [sys / "class/block" / name / "stat" for name in self.devices]
         self._counting = self.stats if all(map(_counts, self.stats)) else []
         folders = [file.parent.resolve() for file in self.stats]
-        self._disks = [one.parent if (one / "partition").exists() else one for one in folders]
-        # Linux 5.5 and later count flushes; a device mapper counts none
+        self._disks = [folder.parent if (folder / "partition").exists() else folder for folder in folders]
+        # Linux 5.5 and later count flushes; a device mapper does not
         volatile = self._disks and all(text(disk / "queue/write_cache") == "write back" for disk in self._disks)
         self._flushing = [disk / "stat" for disk in self._disks] if volatile else []
         self._osc = _osc(target, proc, sys) if target.fstype == "lustre" else []
@@ -146,24 +144,23 @@ class IoCounters:
         self._ports = [port for port in ports if text(port / "port_rcv_data")]
 
     def read(self) -> Reading:
-        """The counters now."""
         device, at_s = _sum(disk(text(file) or "") for file in self._counting), time.monotonic()
         if self._nfs:
             client = mountstats(text(self._nfs) or "", self._point)
         else:
             client = _sum(osc_stats(text(file) or "") for file in self._osc)
-        seen = interfaces(text(self._net) or "")
+        traffic = interfaces(text(self._net) or "")
         ports = [
             Bytes(*(_WORD * int(text(port / f"port_{way}_data") or 0) for way in ("rcv", "xmit")))
             for port in self._ports
         ]
-        network = _sum([*(seen[name] for name in self._interfaces if name in seen), *ports])
-        # the 16th count, of disks with a volatile cache; not known where one of them does not count
+        network = _sum([*(traffic[name] for name in self._interfaces if name in traffic), *ports])
+        # field 16 counts flushes; unknown if a disk does not count them
         counts = [int(([*(text(file) or "").split(), *["0"] * 16])[15]) for file in self._flushing]
         return Reading(at_s, device, client, network, sum(counts) if counts and all(counts) else None)
 
     def moved(self, before: Reading, after: Reading) -> Moved:
-        """Bytes between two readings; those of the tool itself are not known here."""
+        """Bytes between two readings, without `tool_*`."""
         device = _between(before.device, after.device)
         client = _between(before.client, after.client)
         network = _between(before.network, after.network)
@@ -183,12 +180,12 @@ class IoCounters:
         )
 
     def disk_numbers(self) -> list[str]:
-        """The numbers (`8:0`) of the disks, which limits of I/O name."""
+        """Device numbers (`8:0`) of the disks, by which I/O limits name them."""
         return [number for disk in self._disks if (number := text(disk / "dev"))]
 
 
 def _devices_of(mount: Mounted, mount_of: MountOf, sys: Path, steps: int = 0) -> tuple[tuple[str, ...], str]:
-    """The block devices below a mount, none where they cannot be told; and the memory among them."""
+    """The block devices below a mount, empty if unknown; and the device among them that is memory."""
     kind = fs_types.of(mount.fstype)
     if kind.memory:
         return (), mount.fstype
@@ -196,7 +193,7 @@ def _devices_of(mount: Mounted, mount_of: MountOf, sys: Path, steps: int = 0) ->
     if mount.fstype == "overlay":
         upper = option(mount.options, "upperdir")
         below = mount_of(upper) if upper else None
-        # a path of another namespace does not exist here, and our own mount seems to show it
+        # a path of another mount namespace does not exist here: mount_of would return the overlay itself
         if below and below != mount and upper and Path(upper).exists() and steps < _MOST_STEPS:
             return _devices_of(below, mount_of, sys, steps + 1)
     elif not mount.device.startswith("0:"):
@@ -210,11 +207,11 @@ def _devices_of(mount: Mounted, mount_of: MountOf, sys: Path, steps: int = 0) ->
 
 
 def _memory_of(name: str, sys: Path) -> str | None:
-    """The memory that a block device is, or has below it; empty where it is on disks. None where that cannot be told,
-    and for a loop device, which may serve I/O from the page cache."""
+    """Name of the memory device that a block device is, or is built on; empty if it is on disks. None if unknown, or
+    for a loop device, which may serve I/O from the page cache."""
     folder = sys / "class/block" / name
-    folders = (folder, folder.resolve().parent)  # a partition has the `loop` of its disk
-    if not text(folder / "stat") or any((one / "loop").exists() for one in folders):
+    folders = (folder, folder.resolve().parent)  # for a partition, `loop` is in the folder of its disk
+    if not text(folder / "stat") or any((each / "loop").exists() for each in folders):
         return None
     below = [_memory_of(slave.name, sys) for slave in entries(folder / "slaves")]
     if None in below:
@@ -223,15 +220,15 @@ def _memory_of(name: str, sys: Path) -> str | None:
 
 
 def _counts(stat: Path) -> bool:
-    """Whether a device's counter counts: it may be switched off (queue/iostats), and some that use several paths have
-    only zeros, although a file system was read from them when it was mounted."""
-    queues = (stat.parent / "queue", stat.resolve().parent.parent / "queue")  # a partition has that of its disk
-    switch = next((found for queue in queues if (found := text(queue / "iostats"))), "1")
+    """Whether a device's counter works: it may be switched off (queue/iostats), and some multipath devices show only
+    zeros, although mounting the file system read from them."""
+    queues = (stat.parent / "queue", stat.resolve().parent.parent / "queue")  # a partition uses its disk's queue
+    switch = next((value for queue in queues if (value := text(queue / "iostats"))), "1")
     return switch != "0" and disk(text(stat) or "") not in (None, Bytes(0, 0))
 
 
 def _members(device: str, sys: Path) -> list[str]:
-    """All block devices of the btrfs that has this one; the device itself for other types."""
+    """All block devices of the btrfs volume that this device belongs to; for other types the device itself."""
     name = Path(device).resolve().name if Path(device).exists() else Path(device).name
     for volume in entries(sys / "fs/btrfs"):
         members = [member.name for member in entries(volume / "devices")]
@@ -241,7 +238,7 @@ def _members(device: str, sys: Path) -> list[str]:
 
 
 def _osc(target: Mounted, proc: Path, sys: Path) -> list[Path]:
-    """The statistics of Lustre's clients of each storage target: what went over the wire, which llite's do not tell."""
+    """Statistics files of Lustre's clients, one per storage target: bytes on the wire, which llite does not count."""
     name = target.source.rpartition(":/")[2].partition("/")[0]
     client = re.compile(rf"{re.escape(name)}-OST.*-osc-(?!MDT)")
     for root in (proc / "fs/lustre/osc", sys / "kernel/debug/lustre/osc"):
@@ -251,10 +248,10 @@ def _osc(target: Mounted, proc: Path, sys: Path) -> list[Path]:
     return []
 
 
-def _physical(seen: Iterable[str], sys: Path) -> list[str]:
-    """Interfaces that carry traffic themselves, and not that of others (bonds, bridges, VLANs); all in a namespace that
-    has none such."""
-    names = [name for name in seen if name != "lo"]
+def _physical(interface_names: Iterable[str], sys: Path) -> list[str]:
+    """Interfaces with hardware behind them, so that no byte is counted twice by bonds, bridges or VLANs; all interfaces
+    in a network namespace without hardware."""
+    names = [name for name in interface_names if name != "lo"]
     physical = [name for name in names if (sys / "class/net" / name / "device").exists()]
     if any(entries(sys / "class/infiniband")):
         return [name for name in physical if text(sys / "class/net" / name / "type") != _INFINIBAND]
@@ -262,13 +259,13 @@ def _physical(seen: Iterable[str], sys: Path) -> list[str]:
 
 
 def option(options: str, name: str) -> str | None:
-    """The value of a mount option; None without it."""
-    found = re.search(rf"(?:^|,){re.escape(name)}=((?:\\.|[^,\\])*)", options)
-    return found[1].replace("\\", "") if found else None
+    """The value of a mount option; None if it is not set."""
+    match = re.search(rf"(?:^|,){re.escape(name)}=((?:\\.|[^,\\])*)", options)
+    return match[1].replace("\\", "") if match else None
 
 
 def disk(stat: str) -> Bytes | None:
-    """What /sys/block/*/stat counts; None for another text."""
+    """Bytes from the text of /sys/block/*/stat; None if it is not such a text."""
     fields = stat.split()
     if len(fields) < 7 or not all(field.isdecimal() for field in fields[:7]):
         return None
@@ -276,9 +273,9 @@ def disk(stat: str) -> Bytes | None:
 
 
 def mountstats(stats: str, point: str) -> Bytes | None:
-    """What the NFS client moved between a mount and its server, by /proc/self/mountstats: `bytes:` counts what programs
-    read and wrote (through the cache, then with O_DIRECT), then what the server sent and got."""
-    found, here = None, False
+    """Bytes between the NFS client and the server of a mount, from /proc/self/mountstats. The line `bytes:` counts
+    bytes that programs read and wrote (cached, then with O_DIRECT), then bytes from and to the server."""
+    total, here = None, False
     shown = re.escape(re.sub(r"[ \t\n\\]", lambda match: f"\\{ord(match[0]):03o}", point))
     begins = re.compile(rf"device \S+ mounted on {shown} with fstype nfs4? ")
     for line in stats.splitlines():
@@ -287,13 +284,13 @@ def mountstats(stats: str, point: str) -> Bytes | None:
         elif here and line.strip().startswith("bytes:"):
             counts = line.split()[1:]
             if len(counts) >= 6 and all(count.isdecimal() for count in counts[:6]):
-                found = Bytes(int(counts[4]), int(counts[5]))
-    return found
+                total = Bytes(int(counts[4]), int(counts[5]))
+    return total
 
 
 def osc_stats(stats: str) -> Bytes | None:
-    """What one of Lustre's osc moved: `read_bytes 12 samples [bytes] least most sum`; a line is there once it counts.
-    None for another text."""
+    """Bytes that a Lustre osc moved: `read_bytes 12 samples [bytes] min max sum`, a line that appears with the first
+    byte. None if it is not such a text."""
     if not stats.startswith("snapshot_time"):
         return None
     sums = {"read_bytes": 0, "write_bytes": 0}
@@ -305,27 +302,27 @@ def osc_stats(stats: str) -> Bytes | None:
 
 
 def interfaces(dev: str) -> dict[str, Bytes]:
-    """Received and sent by each interface, by /proc/net/dev."""
-    found = {}
+    """Bytes received and sent by each interface, from /proc/net/dev."""
+    traffic = {}
     for line in dev.splitlines():
         name, colon, counts = line.partition(":")
         fields = counts.split()
         if colon and len(fields) >= 9 and fields[0].isdecimal() and fields[8].isdecimal():
-            found[name.strip()] = Bytes(int(fields[0]), int(fields[8]))
-    return found
+            traffic[name.strip()] = Bytes(int(fields[0]), int(fields[8]))
+    return traffic
 
 
 def _sum(counts: Iterable[Bytes | None]) -> Bytes | None:
-    """The sum; None where one is missing, or all."""
+    """The sum; None if a count is missing, or there are none."""
     every = list(counts)
-    known = [one for one in every if one]
-    if not known or len(known) < len(every):
+    present = [count for count in every if count]
+    if not present or len(present) < len(every):
         return None
-    return Bytes(sum(one.read for one in known), sum(one.written for one in known))
+    return Bytes(sum(count.read for count in present), sum(count.written for count in present))
 
 
 def _between(before: Bytes | None, after: Bytes | None) -> Bytes | None:
-    """None where a counter began again: a module was loaded anew, an interface replaced."""
+    """Bytes between two readings; None if a counter was reset (a module was reloaded, an interface replaced)."""
     if before is None or after is None or after.read < before.read or after.written < before.written:
         return None
     return Bytes(after.read - before.read, after.written - before.written)

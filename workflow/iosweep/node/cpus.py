@@ -1,8 +1,8 @@
-"""The CPUs of a node: sets and their notation, the topology, and which of them a file system's client reserves.
+"""The CPUs of a node: CPU lists, the topology, and the CPUs that the client of a file system (WEKA) reserves.
 
-CPUs are named by the kernel's numbers (hwloc's P#), as WEKA and taskset take them. Slurm's CpuSpecList counts in
-another order, hwloc's L#. Sources of reserved CPUs: WEKA itself (its command, its mounts, its cgroups), and the
-configuration for any other file system. Only `Topology.read` and `find` read the node; the rest is pure.
+CPUs have the kernel's numbers (hwloc's P#), as WEKA and taskset use them. Slurm's CpuSpecList uses hwloc's L#, which
+number CPUs in another order. Sources of reserved CPUs are WEKA (its command, mounts and cgroups), and the configuration
+for any other file system. Only `Topology.read` and `find` read the node; the rest is pure.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from iosweep.text import printable, shortened, some
 
 CpuSet = frozenset[int]
 NO_CPUS: CpuSet = frozenset()
-#: No machine has more; a longer list is a slip (`0-99999999`).
+#: No machine has more CPUs; a larger number is a typo (`0-99999999`).
 MOST = 1 << 16
 
 
-@lru_cache(10_000)  # judging reads the same few again and again
+@lru_cache(10_000)  # judging parses a few lists again and again
 def parse(text: str) -> CpuSet:
-    """`0-3,8` -> the set. Empty text is the empty set. Raises ValueError."""
-    found: set[int] = set()
+    """`0-3,8` -> the set of CPUs; empty text -> the empty set. Raises ValueError."""
+    cpus: set[int] = set()
     for part in filter(None, re.split(r"[,\s]+", text.strip())):
         if not (m := re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", part)):
             raise ValueError(f"{shortened(part)!r} is not a CPU or a range of CPUs; write a list such as 0-3,8")
         first, last = int(m[1]), int(m[2] or m[1])
         if last < first or last >= MOST:
             raise ValueError(f"{shortened(part)!r} is not a range of CPUs")
-        found.update(range(first, last + 1))
-    return frozenset(found)
+        cpus.update(range(first, last + 1))
+    return frozenset(cpus)
 
 
 def parsed(text: str | None) -> CpuSet:
-    """The set that the kernel or a program printed; empty if the text is not a list."""
+    """The set of CPUs in a text that the kernel or a program printed; empty if the text is not a CPU list."""
     try:
         return parse(text or "")
     except ValueError:
@@ -54,7 +54,7 @@ def parsed(text: str | None) -> CpuSet:
 
 
 def listed(cpus: Iterable[int]) -> str:
-    """The set -> `0-3,8`, as the kernel writes it."""
+    """A set of CPUs -> `0-3,8`, as the kernel writes it."""
     runs: list[list[int]] = []
     for cpu in sorted(set(cpus)):
         if runs and cpu == runs[-1][1] + 1:
@@ -71,19 +71,17 @@ def named(cpus: Collection[int]) -> str:
 
 @dataclass(frozen=True)
 class Topology:
-    """The CPUs of a node that are online.
+    """The online CPUs of a node."""
 
-    cores: the CPUs of each core, siblings together, in logical order: flattened this is hwloc's order of L#, and
-    Slurm's. sockets: the CPUs of each. numa: NUMA node -> its CPUs; nodes without CPUs are left out.
-    """
-
+    #: The CPUs (siblings) of each core, in logical order: flattened, the order of hwloc's L# and of Slurm's numbers.
     cores: tuple[CpuSet, ...]
     sockets: tuple[CpuSet, ...]
+    #: NUMA node -> its CPUs, without nodes that have no CPU.
     numa: Mapping[int, CpuSet]
 
     @property
     def logical(self) -> tuple[int, ...]:
-        """L# -> P#."""
+        """The kernel's number (P#) of each logical CPU (L#)."""
         return tuple(cpu for core in self.cores for cpu in sorted(core))
 
     @property
@@ -91,27 +89,27 @@ class Topology:
         return frozenset(self.logical)
 
     def with_siblings(self, cpus: Collection[int]) -> CpuSet:
-        """The CPUs and those that share a core with them."""
+        """These CPUs, and all that share a core with them."""
         return frozenset(cpus).union(*(core for core in self.cores if core & set(cpus)))
 
     def to_slurm(self, cpus: Collection[int]) -> CpuSet:
-        """The kernel's numbers -> Slurm's, as CpuSpecList takes them. CPUs that are not here are left out."""
+        """The kernel's numbers -> Slurm's numbers for CpuSpecList. CPUs that this node lacks are left out."""
         return frozenset(number for number, cpu in enumerate(self.logical) if cpu in cpus)
 
     def facts(self) -> dict[str, str]:
-        """For the table of nodes: `cores` and `socket_cpus`, CPU sets separated by blanks; of_texts reads them."""
+        """`cores` and `socket_cpus` of the table `nodes`: CPU lists separated by blanks, which of_texts reads."""
         return {"cores": " ".join(map(listed, self.cores)), "socket_cpus": " ".join(map(listed, self.sockets))}
 
     @staticmethod
     def of_texts(cores: str | None, socket_cpus: str | None, numa: Mapping[int, str | None]) -> Topology:
-        """From the texts of `facts` and the CPU list of each NUMA node."""
+        """The topology from the texts of `facts` and the CPU list of each NUMA node."""
         nodes = {number: parse(cpus or "") for number, cpus in numa.items()}
         cores_, sockets = (tuple(filter(None, map(parse, (text or "").split(" ")))) for text in (cores, socket_cpus))
         return Topology(cores_, sockets, {number: cpus for number, cpus in nodes.items() if cpus})
 
     @staticmethod
     def read(root: Path = Path("/")) -> Topology:
-        """From the kernel's files. Where these are absent (containers), every CPU is a core, on one socket."""
+        """The topology from the kernel's files. Without these (containers) every CPU is a core, all on one socket."""
         system = root / "sys/devices/system"
         stat = text(root / "proc/stat") or ""
         online = parsed(text(system / "cpu/online")) or frozenset(map(int, re.findall(r"^cpu(\d+) ", stat, re.M)))
@@ -122,7 +120,7 @@ class Topology:
         }
 
         def sharing(*names: str) -> dict[int, CpuSet]:
-            """CPU -> the CPUs that share a core or socket with it, from the first of the files that lists them."""
+            """CPU -> the CPUs that share its core or socket, from the first of these files that lists any."""
             groups: dict[int, CpuSet] = {}
             for cpu in sorted(online):
                 if cpu not in groups:
@@ -136,9 +134,9 @@ class Topology:
         node_of = {cpu: cpus for cpus in numa.values() for cpu in cpus}
 
         def order(core: CpuSet) -> tuple[int, ...]:
-            """hwloc orders the parts of a package or node by their lowest CPU, from the widest to the narrowest."""
+            """hwloc's order: by the lowest CPU of the socket or NUMA node, whichever is wider, then of the other."""
             cpu = min(core)
-            widest_first = sorted((of[cpu] for of in (sockets, node_of) if cpu in of), key=len, reverse=True)
+            widest_first = sorted((group[cpu] for group in (sockets, node_of) if cpu in group), key=len, reverse=True)
             return (*map(min, widest_first), cpu)
 
         ordered = tuple(sorted(set(cores.values()), key=order))
@@ -148,15 +146,17 @@ class Topology:
 # Reserved CPUs
 
 CONFIGURATION = "the configuration (cpus.reserved)"
-#: The first words of a source that could not be asked.
+#: Begins `says` of a source that could not be asked.
 FAILED = "cannot be asked: "
 
 
 class ReservedSource(Part, frozen=True):
-    """What one source says of CPUs that a file system's client keeps. cpus: empty: none; None: not known which."""
+    """The CPUs that a file system's client reserves according to one source."""
 
     source: str
+    #: CPU list; empty: reserves none; None: reserves some, unknown which.
     cpus: str | None = None
+    #: The evidence, or FAILED and the error.
     says: str = ""
 
     @property
@@ -165,13 +165,13 @@ class ReservedSource(Part, frozen=True):
 
     @property
     def kind(self) -> str:
-        """`weka` (its command), `/proc/mounts`, or a cgroup."""
+        """`weka` (its command), `/proc/mounts`, or the path of a cgroup."""
         return self.source.partition(" ")[0]
 
 
 @dataclass(frozen=True)
 class Reserved:
-    """The reserved CPUs of a node. `cpus`: with siblings; None if some are reserved and it is not known which."""
+    """The reserved CPUs of a node. `cpus`: with siblings; None if some are reserved, but it is not known which."""
 
     topology: Topology
     sources: tuple[ReservedSource, ...]
@@ -179,12 +179,12 @@ class Reserved:
 
     @property
     def listed(self) -> str | None:
-        """`cpus` as it is stored."""
+        """`cpus` as a list, for records."""
         return None if self.cpus is None else listed(self.cpus)
 
     @property
     def configured(self) -> CpuSet | None:
-        """The CPUs that the configuration names, with siblings; None if the key is not set."""
+        """The CPUs that cpus.reserved names, with siblings; None if the key is not set."""
         given = [source for source in self.sources if source.source == CONFIGURATION]
         return self._present(given) if given else None
 
@@ -195,18 +195,18 @@ class Reserved:
 
     @property
     def why(self) -> str:
-        """Which sources keep CPUs without naming them, or could not be asked; empty if all are known."""
+        """The sources that reserve CPUs without naming them, or could not be asked; empty if `cpus` is known."""
         unclear = [source for source in self._on_node if source.cpus is None or source.failed]
         return _sentence(unclear) if self.cpus is None else ""
 
     @property
     def unasked(self) -> str:
-        """Which sources could not be asked, and why; empty if all answered."""
+        """The sources that could not be asked, and why; empty if all answered."""
         return _sentence([source for source in self.sources if source.failed])
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """One sentence for each source that names CPUs which another one does not, or which this node does not have."""
+        """Disagreements, a sentence each: sources that name CPUs which another source or the node does not have."""
         problems = []
         for source in self.sources:
             if self.topology.cpus and (absent := parse(source.cpus or "") - self.topology.cpus):
@@ -224,12 +224,12 @@ class Reserved:
 
     @property
     def counting(self) -> tuple[ReservedSource, ...]:
-        """The sources that name CPUs in `cpus`, or do not say which they keep."""
-        kept = self.cpus or NO_CPUS
-        return tuple(source for source in self.sources if source.cpus is None or self._present([source]) & kept)
+        """The sources that name CPUs in `cpus`, or reserve CPUs without naming them."""
+        reserved = self.cpus or NO_CPUS
+        return tuple(source for source in self.sources if source.cpus is None or self._present([source]) & reserved)
 
     def owners(self, cpus: Collection[int]) -> str:
-        """Which sources on the node name some of these CPUs, and their words."""
+        """The sources on the node that name any of these CPUs, with their evidence."""
         owners = [source for source in self._on_node if self._present([source]) & set(cpus)]
         return _sentence(owners) or CONFIGURATION
 
@@ -238,7 +238,7 @@ class Reserved:
         return [source for source in self.sources if source.source != CONFIGURATION]
 
     def _present(self, sources: Iterable[ReservedSource]) -> CpuSet:
-        """The CPUs of sources, with siblings, without those that this node does not have."""
+        """The CPUs that sources name, with siblings, as far as this node has them."""
         whole = self.topology.with_siblings(NO_CPUS.union(*(parse(source.cpus or "") for source in sources)))
         return whole & self.topology.cpus if self.topology.cpus else whole
 
@@ -248,52 +248,51 @@ def _sentence(sources: Iterable[ReservedSource]) -> str:
 
 
 def resolve(topology: Topology, sources: Iterable[ReservedSource], configured: str | None = None) -> Reserved:
-    """The configured CPUs (the key cpus.reserved) if there are any, else the union of all sources; with siblings.
+    """The configured CPUs (the key cpus.reserved) if the key is set, else the union of all sources; with siblings.
 
-    A source that does not say which CPUs it keeps is covered by one of another kind that names some.
+    A source that does not name its CPUs is ignored if a source of another kind names some.
     """
     every = list(sources)
     if configured is not None:
         every.append(ReservedSource(CONFIGURATION, listed(parse(configured)), f'"{configured}"'))
-    found = Reserved(topology, tuple(every), NO_CPUS)
-    if found.configured is not None:
-        return replace(found, cpus=found.configured)
+    reserved = Reserved(topology, tuple(every), NO_CPUS)
+    if reserved.configured is not None:
+        return replace(reserved, cpus=reserved.configured)
     naming = {source.kind for source in every if source.cpus}
     clear = all(source.cpus is not None or naming - {source.kind} for source in every)
-    return replace(found, cpus=found.found if clear else None)
+    return replace(reserved, cpus=reserved.found if clear else None)
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """A problem of the CPUs that a job may use on a node. `change`: the remedy.
-
-    fatal: ranks cannot be bound, or (`pinning: strict`) must not be.
-    """
+    """A problem with the CPUs that a job may use on a node."""
 
     seen: str
+    #: The remedy.
     change: str
+    #: Ranks cannot be bound, or (`pinning: strict`) must not be.
     fatal: bool
 
     def __str__(self) -> str:
         return f"{self.seen}; {self.change}"
 
 
-def overlap(allowed: Collection[int], found: Reserved, slurm: bool = True, strict: bool = False) -> Overlap | None:
-    """Compare the CPUs that a job may use on a node with the reserved ones; None if there is no problem.
+def overlap(allowed: Collection[int], reserved: Reserved, slurm: bool = True, strict: bool = False) -> Overlap | None:
+    """The problem if a job may use reserved CPUs of a node, or None.
 
-    Masks keep ranks off reserved CPUs that the job may use, unless the configuration leaves these out, or `strict`.
+    Not fatal if masks can keep ranks off these CPUs: cpus.reserved does not leave them out, and not `strict`.
     """
     may = frozenset(allowed)
-    if found.cpus is None:
-        seen = f"CPUs are reserved, and it is not known which ({found.why or 'the node was not looked at'})"
+    if reserved.cpus is None:
+        seen = f"CPUs are reserved, and it is not known which ({reserved.why or 'the node was not looked at'})"
         return Overlap(seen, 'name them with cpus.reserved ("" if there are none)', fatal=True)
-    exposed = (found.found - (found.configured or NO_CPUS)) & may
+    exposed = (reserved.found - (reserved.configured or NO_CPUS)) & may
     are = "is" if len(exposed) == 1 else "are"
-    seen = f"this job may use {named(exposed)}, which {are} reserved ({found.owners(exposed)})"
-    name = f'name all reserved CPUs with cpus.reserved: "{listed(found.found | (found.configured or NO_CPUS))}"'
-    if exposed and found.configured is not None:
+    seen = f"this job may use {named(exposed)}, which {are} reserved ({reserved.owners(exposed)})"
+    name = f'name all reserved CPUs with cpus.reserved: "{listed(reserved.found | (reserved.configured or NO_CPUS))}"'
+    if exposed and reserved.configured is not None:
         return Overlap(f"{seen}, and {CONFIGURATION} leaves that out", name, fatal=True)
-    numbers = f"CpuSpecList={listed(found.topology.to_slurm(found.found))} on the node's line of slurm.conf"
+    numbers = f"CpuSpecList={listed(reserved.topology.to_slurm(reserved.found))} on the node's line of slurm.conf"
     keep_off = (
         f"to keep all jobs off, write {numbers} (in Slurm's numbering), with TaskPlugin=task/affinity,task/cgroup and"
         " ConstrainCores=yes"
@@ -301,8 +300,8 @@ def overlap(allowed: Collection[int], found: Reserved, slurm: bool = True, stric
     if exposed and strict:
         change = "; or ".join([*([keep_off] if slurm else []), name, "set `pinning: enforce`"])
         return Overlap(f"{seen}; `pinning: strict` refuses that", change, fatal=True)
-    if not may - found.cpus:
-        seen = f"no usable CPU is left: the job may use {named(may)}, and all are reserved ({found.owners(may)})"
+    if not may - reserved.cpus:
+        seen = f"no usable CPU is left: the job may use {named(may)}, and all are reserved ({reserved.owners(may)})"
         return Overlap(seen, "give the job other CPUs, or correct cpus.reserved", fatal=True)
     if not exposed:
         return None
@@ -313,9 +312,9 @@ def overlap(allowed: Collection[int], found: Reserved, slurm: bool = True, stric
 
 #: The core id of a core that WEKA chooses itself.
 _AUTOMATIC = 4294967295
-#: Deadline of one question to WEKA; after it no further question is asked.
+#: Deadline of a command of WEKA, and time after which no further command is started.
 DEADLINE_S = 5.0
-#: Names of protocol containers; they own no core and have no such resources.
+#: Names of protocol containers, which have no cores and so no resources to list.
 _PROTOCOLS = re.compile(r"(ganesha|samba|smb|smbw|s3|envoy|nfs|nfsw|dataserv)\d*$")
 
 Ask = Callable[[Sequence[str]], str]
@@ -324,7 +323,7 @@ Ask = Callable[[Sequence[str]], str]
 def find(topology: Topology, configured: str | None, root: Path = Path("/"), ask: Ask | None = None) -> Reserved:
     """The reserved CPUs of this node. `configured`: the key `cpus.reserved`.
 
-    `ask` runs a command of WEKA's and returns its output; it raises Unanswered, or FileNotFoundError without WEKA.
+    `ask` runs a command of WEKA and returns its output; it raises Unanswered, or FileNotFoundError without WEKA.
     """
     mounted = mounts(text(root / "proc/mounts") or "")
     try:
@@ -334,13 +333,13 @@ def find(topology: Topology, configured: str | None, root: Path = Path("/"), ask
     except Unanswered as error:
         unmounted = re.search(r"^wekafs", text(root / "proc/modules") or "", re.MULTILINE) and not mounted
         asked = [ReservedSource("weka local ps", None if unmounted else "", f"{FAILED}{error}")]
-    else:  # WEKA has told what a mount does not
+    else:  # WEKA has answered: mounts that name no CPUs are of no use
         mounted = [source for source in mounted if source.cpus is not None]
     return resolve(topology, [*asked, *mounted, *cgroups(root, topology.cpus)], configured)
 
 
 def _ask_weka(ask: Ask) -> list[ReservedSource]:
-    """The CPUs of its containers. Raises what `ask` raises if the containers cannot be listed."""
+    """The CPUs of WEKA's containers. Raises the exceptions of `ask` if the containers cannot be listed."""
     end = time.monotonic() + DEADLINE_S
 
     def asked(*words: str) -> str:
@@ -348,9 +347,9 @@ def _ask_weka(ask: Ask) -> list[ReservedSource]:
             raise Unanswered(f"WEKA took more than {DEADLINE_S:g} s")
         return ask(["weka", "local", *words])
 
-    found = containers(asked("ps"))
-    sources = [] if found else [ReservedSource("weka local ps", "", "no container is here")]
-    for container, state in found:
+    states = containers(asked("ps"))
+    sources = [] if states else [ReservedSource("weka local ps", "", "no container is here")]
+    for container, state in states:
         name, words = f"weka local resources -C {container}", ("resources", "-C", container, "--stable")
         if _PROTOCOLS.match(container):
             continue
@@ -365,7 +364,7 @@ def _ask_weka(ask: Ask) -> list[ReservedSource]:
 
 
 def ask_weka(argv: Sequence[str]) -> str:
-    """The output of a command of WEKA's. Raises Unanswered, FileNotFoundError."""
+    """The output of a command of WEKA. Raises Unanswered, FileNotFoundError."""
     if not shutil.which(argv[0]):
         raise FileNotFoundError(argv[0])
     environment = {**without_token(), "LC_ALL": "C"}
@@ -385,13 +384,13 @@ def ask_weka(argv: Sequence[str]) -> str:
 
 
 def containers(text: str) -> list[tuple[str, str]]:
-    """The output of `weka local ps` -> name and state of each container (`client0`, `Running`)."""
+    """Name and state of each container (`client0`, `Running`) from the output of `weka local ps`."""
     rows = [line.split() for line in text.splitlines() if line.strip()]
     return [(printable(row[0]), row[1] if row[1:] else "") for row in rows if row[0] not in ("CONTAINER", "NAME")]
 
 
 def resources(name: str, text: str) -> list[ReservedSource]:
-    """The output of `weka local resources -C <container> --stable -J`. Raises ValueError."""
+    """The reserved CPUs from the output of `weka local resources -C <container> --stable -J`. Raises ValueError."""
     document = msgspec.json.decode(text)
     nodes = document.get("nodes") if isinstance(document, dict) else None
     if not isinstance(nodes, dict):
@@ -428,17 +427,17 @@ def _counted(roles: Counter[str]) -> str:
 
 
 def mounts(text: str) -> list[ReservedSource]:
-    """The CPUs that WEKA's lines of /proc/mounts name; mounts with equal options share a source."""
-    found: dict[tuple[str | None, str], list[str]] = {}
+    """The CPUs that mounts of WEKA in /proc/mounts name; mounts with equal options share a source."""
+    points: dict[tuple[str | None, str], list[str]] = {}
     for line in text.splitlines():
         if len(words := line.split(" ")) >= 4 and words[2] == "wekafs":
-            found.setdefault(_mount_options(words[3]), []).append(printable(words[1]))
-    return [ReservedSource(f"/proc/mounts {some(where, 1)}", *said) for said, where in found.items()]
+            points.setdefault(_mount_options(words[3]), []).append(printable(words[1]))
+    return [ReservedSource(f"/proc/mounts {some(where, 1)}", *claim) for claim, where in points.items()]
 
 
 def _mount_options(options: str) -> tuple[str | None, str]:
-    """The CPUs that mount options name, None where they do not, and the options."""
-    pairs = [(name, value) for name, _, value in (one.partition("=") for one in options.split(","))]
+    """`cpus` and `says` of a source, by its mount options."""
+    pairs = [(name, value) for name, _, value in (option.partition("=") for option in options.split(","))]
     given = dict(pairs)
     for name, value in (("net", "udp"), ("dedicated_mode", "none"), ("num_cores", "0")):
         if given.get(name, "").lower() == value:
@@ -454,14 +453,14 @@ def _mount_options(options: str) -> tuple[str | None, str]:
 def cgroups(root: Path, online: CpuSet) -> list[ReservedSource]:
     """The CPUs that cgroups (v1 or v2) confine WEKA to."""
     top = root / "sys/fs/cgroup"
-    found: dict[Path, ReservedSource] = {}
+    sources: dict[Path, ReservedSource] = {}
     for folder in (top / "cpuset", top, top / "unified", top / "system.slice", top / "unified/system.slice"):
         for group in (g for pattern in ("weka*", "weka*/*") for g in sorted(folder.glob(pattern)) if g.is_dir()):
             if (group / "cpuset.cpus").exists() and not text(group / "cpuset.cpus"):
-                continue  # what is effective is its parent's
+                continue  # not set here: its effective CPUs are those of its parent
             files = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
             cpus = parsed(next(filter(None, (text(group / name) for name in files)), None))
-            if cpus and group not in found and not (online and cpus >= online):  # else it confines nothing
+            if cpus and group not in sources and not (online and cpus >= online):  # else it confines nothing
                 says = f"its cpuset is {listed(cpus)}"
-                found[group] = ReservedSource(f"/{group.relative_to(root)}", listed(cpus), says)
-    return list(found.values())
+                sources[group] = ReservedSource(f"/{group.relative_to(root)}", listed(cpus), says)
+    return list(sources.values())

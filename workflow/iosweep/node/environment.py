@@ -1,7 +1,7 @@
-"""The environment of tools, and what a record keeps of it: only variables that tools, MPI, networks and Slurm need.
+"""Environment variables that tools get, and those that a record keeps: an allow-list without secrets.
 
-What a tool does not have it cannot print, and what it prints is stored. A list of secrets can never be complete, so
-this is a list of what is passed; `tools.variables` of the configuration adds to it. Pure, but for `reduce`.
+The output of tools is stored, so a secret must not reach them. No list of secrets is ever complete, so this is a list
+of the variables that tools, MPI, networks and Slurm need; `tools.variables` of the configuration adds to it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Collection, Mapping
 
 from iosweep.text import printable
 
-#: What Slurm's commands authenticate with where a site uses auth/jwt: needed by those that we run, withheld from tools.
+#: Slurm's commands authenticate with it at sites with auth/jwt. Commands that we run get it, tools do not.
 TOKEN = "SLURM_JWT"  # noqa: S105 - its name
 
-#: Passed by their names.
+#: Variables passed by name.
 NAMES = frozenset(
     (
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LOCPATH", "LOCALE_ARCHIVE", "TZ", "TMPDIR"),
@@ -27,7 +27,7 @@ NAMES = frozenset(
         *("BASH_FUNC_module%%", "BASH_FUNC_ml%%", "VIRTUAL_ENV"),
     )
 )
-#: Passed by their beginnings: locale, our own and Python's, Slurm, process managers, MPI, networks, threads, I/O.
+#: Variables passed by prefix: locale, iosweep, Python, Slurm, process managers, MPI, networks, threads, I/O.
 PREFIXES = (
     *("LC_", "IOSWEEP_", "PYTHON", "LMOD_", "_ModuleTable", "MALLOC_", "DARSHAN_", "WEKA_"),
     *("SLURM_", "SLURMD_", "PMI_", "PMI2_", "PMIX_", "PALS_", "HYDRA_", "HYDI_", "MPIEXEC_", "PRTE_", "ORTE_"),
@@ -35,17 +35,17 @@ PREFIXES = (
     *("FI_", "UCX_", "UCC_", "IBV_", "RDMAV_", "MLX4_", "MLX5_", "PSM_", "PSM2_", "PSM3_", "HFI_", "SLINGSHOT_"),
     *("OMP_", "KMP_", "GOMP_", "HWLOC_", "HDF5_", "PNETCDF_", "OPENBLAS_NUM_"),
 )
-#: Names that tell a secret: parts of words, and words between underscores, also in the plural and with a number. Words
-#: may have a beginning of their own (SSHKEY), but for those that are other words: the numbers of memory and partitions
-#: of InfiniBand (RKEY, PKEY), and Intel MPI's BYPASS.
+#: Names of secrets: parts of words, and whole words between underscores, also in the plural and with a number. A word
+#: may have a prefix (SSHKEY), except for words that mean something else: memory and partition keys of InfiniBand
+#: (RKEY, PKEY), and BYPASS of Intel MPI.
 _SECRET = re.compile(
     "SECRET|TOKEN|PASSW|PASSPHRASE|PASSCODE|CREDENTIAL|PRIVATE|ACCESS_?KEY|API_?KEY|JWT|BEARER|AUTHORI[SZ]|AUTHENTIC"
     "|(^|_)(?!([LMPQR]|HOT|MON)KEYS?[0-9]*(_|$)|(BY|COM)PASS(_|$))"
     "(PSK|PSWD|COOKIE|[A-Z0-9]*(KEY|AUTH|CRED|PWD?|PASS))(E?S)?[0-9]*(_|$)",
     re.IGNORECASE,
 )
-#: Names that look like it and are none: flags of Slurm's PMI-1, whether libfabric numbers memory for MPICH, how Intel
-#: MPI's hydra proves who it is, and what Open MPI's ssh passes on.
+#: Names that match _SECRET but hold none: flags of Slurm's PMI-1, of MPICH's use of libfabric, the authentication
+#: method of Intel MPI's hydra, and the variables that Open MPI passes on by ssh.
 _HARMLESS = frozenset(
     (
         *("SLURM_PMI_KVS_NO_DUP_KEYS", "SLURM_PMI_KVS_DUP_KEYS"),
@@ -55,8 +55,8 @@ _HARMLESS = frozenset(
         *(f"PRTE_MCA_plm_ssh_pass_{what}" for what in ("libpath", "environ_mca_params")),
     )
 )
-#: A user, with or without a password, in an address; a password may have slashes. A path may have `//` and `@` too, and
-#: process managers write lists such as `prte@0.0;tcp4://10.0.0.1:37701:24;...`.
+#: A user, with or without a password, in a URL; a password may have slashes. Must not match a path with `//` and `@`,
+#: nor lists of process managers such as `prte@0.0;tcp4://10.0.0.1:37701:24;...`.
 _IN_ADDRESS = re.compile(
     r"""(?<![\w+./-])[A-Za-z][\w+.-]*://(?:[^\s;|]*@|[^\s/:@\[]*:(?!\d+(?:[:;|,\s]|$))\S*@)"""
     r"""|://[^/\s:@\[]*:(?!\d+(?:[:;|,\s]|$))[^/\s@]+@"""
@@ -66,12 +66,12 @@ NAME_PATTERN = "^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable's value is a secret, by its name."""
+    """Whether the name of a variable says that its value is a secret."""
     return name not in _HARMLESS and bool(_SECRET.search(name))
 
 
 def refused(name: object) -> str | None:
-    """Why the configuration may not name a variable that is passed, or None."""
+    """Why tools.variables may not name this variable, or None."""
     if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name):
         return "not a name of a variable; write letters, digits and underscores, without a value"
     if is_secret(name):
@@ -80,7 +80,7 @@ def refused(name: object) -> str | None:
 
 
 def passed(given: Mapping[str, str], more: Collection[str] = ()) -> dict[str, str]:
-    """What is passed on of an environment. `more`: names beside the list (tools.variables)."""
+    """The variables of an environment that tools get. `more`: names from tools.variables. Pure."""
     return {
         name: value
         for name, value in given.items()
@@ -91,7 +91,7 @@ def passed(given: Mapping[str, str], more: Collection[str] = ()) -> dict[str, st
 
 
 def lacking(given: Mapping[str, str], more: Collection[str]) -> list[str]:
-    """Sentences on variables that the configuration names, and that tools do not get all the same. Pure."""
+    """Sentences about variables that tools.variables names and that tools still do not get. Pure."""
     kept = passed(given, more)
     return [
         f"tools.variables: {name} is "
@@ -102,7 +102,7 @@ def lacking(given: Mapping[str, str], more: Collection[str]) -> list[str]:
 
 
 def reduce(more: Collection[str] = ()) -> None:
-    """Take everything else out of our own environment, and so out of that of all that we start.
+    """Remove all other variables from our environment, which every process that we start inherits.
 
     TOKEN stays: Slurm's commands need it, and process.run withholds it from tools.
     """
@@ -111,8 +111,8 @@ def reduce(more: Collection[str] = ()) -> None:
         del os.environ[name]
 
 
-#: Variables that may change what a tool does, MPI's choice of network and MPI-IO's hints among them. Nothing else is
-#: stored, and nothing by its prefix: an environment holds secrets.
+#: Variables that records keep because they may change what a tool does, such as MPI's choice of network and MPI-IO
+#: hints. No others, and none by prefix: an environment holds secrets.
 RECORDED = (
     *("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LD_PRELOAD", "OMP_NUM_THREADS", "TZ"),
     *("HWLOC_COMPONENTS", "FI_PROVIDER", "HYDRA_IFACE", "UCX_NET_DEVICES", "UCX_TLS"),
@@ -121,16 +121,16 @@ RECORDED = (
 
 
 def recorded() -> dict[str, str]:
-    """The allow-listed variables that are set."""
+    """The variables of RECORDED that are set."""
     return {name: printable(os.environ[name]) for name in RECORDED if name in os.environ}
 
 
 def keep_hwloc_still() -> None:
-    """Have MPI libraries learn what the CPUs are like without binding themselves to one after the other, as hwloc does
-    while MPI starts: to those, too, that a file system keeps for itself. What the site has set stays."""
+    """Keep hwloc from probing the CPUs while MPI starts: its x86 component binds itself to each CPU in turn, reserved
+    CPUs included. A value that the site has set stays."""
     os.environ.setdefault("HWLOC_COMPONENTS", "-x86")
 
 
 def without_token() -> dict[str, str]:
-    """Our environment as a tool gets it."""
+    """Our environment without TOKEN, for a tool."""
     return {name: value for name, value in os.environ.items() if name != TOKEN}

@@ -1,6 +1,6 @@
-"""Facts of a node that measures, as they are stored and compared, read from /proc, /sys and /etc, none from the target.
+"""Facts of a node, as records store and compare them: CPUs, memory, network, kernel; from /proc, /sys and /etc.
 
-What cannot be read (in a container, a virtual machine) is None.
+A fact that cannot be read (in a container or a virtual machine) is None. Nothing is read from the target.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from iosweep.text import printable
 
 
 class NumaNode(Part, frozen=True):
-    """A NUMA node, its CPUs as a list (`0-3`), its memory."""
+    """A NUMA node. cpus: a list such as `0-3`."""
 
     node: Count
     cpus: str | None = None
@@ -31,7 +31,7 @@ class NumaNode(Part, frozen=True):
 
 
 class Nic(Part, frozen=True):
-    """A network interface, or a port of an InfiniBand adapter. `numa_node`: the one near it, where it matters."""
+    """A network interface, or a port of an InfiniBand adapter. numa_node: the nearest, None if all are equally near."""
 
     name: str
     state: str | None = None
@@ -63,7 +63,7 @@ class NodeFacts(Document, frozen=True):
     nics: tuple[Nic, ...] | None = None
     fstype: str | None = None
     mount: str | None = None
-    # from here on: VOLATILE
+    # the fields from here on are VOLATILE
     memory_available_bytes: Count | None = None
     target_bytes: Count | None = None
     target_free_bytes: Count | None = None
@@ -82,19 +82,19 @@ class NodeFacts(Document, frozen=True):
 
     @property
     def reserved(self) -> Reserved:
-        """Its reserved CPUs; of a node that was not examined it is not known which these are."""
+        """Its reserved CPUs; `cpus` is None for a node that was not examined."""
         cpus = None if self.reserved_cpus is None else parse(self.reserved_cpus)
         return Reserved(self.topology, self.reserved_sources or (), cpus)
 
     def row(self) -> dict[str, object]:
-        """The facts as a row of the table of nodes: every column, of lists the entries with every key."""
+        """The facts as a row of the table `nodes`: every column, and every key in the entries of lists."""
         return {
-            name: [msgspec.structs.asdict(one) for one in value] if isinstance(value, tuple) else value
+            name: [msgspec.structs.asdict(entry) for entry in value] if isinstance(value, tuple) else value
             for name, value in msgspec.structs.asdict(self).items()
         }
 
 
-#: Facts that may change from run to run on the same node. The rest identifies a node.
+#: Facts that may change from run to run on a node. The others identify the node.
 VOLATILE = NodeFacts.__struct_fields__[NodeFacts.__struct_fields__.index("memory_available_bytes") :]
 
 
@@ -103,8 +103,8 @@ def host_name() -> str:
 
 
 def node_key(node: NodeFacts) -> str:
-    """Hash of the facts that stay the same from run to run: the key of the table `nodes`."""
-    # a reboot moves the total by a few pages, and a virtual machine may get the memory of its NUMA nodes later
+    """Hash of the facts that do not change from run to run: the key of the table `nodes`."""
+    # a reboot changes the total by a few pages, and a virtual machine may get the memory of its NUMA nodes later
     stable = msgspec.structs.replace(
         node,
         memory_bytes=round((node.memory_bytes or 0) / 2**30),
@@ -115,16 +115,16 @@ def node_key(node: NodeFacts) -> str:
 
 
 class Mounted(TypedDict):
-    """Of identify.FileSystem: the type of the target's file system, and the line of its mount."""
+    """Part of identify.FileSystem: the type of the target's file system, and its mount as a line of mount(8)."""
 
     fstype: str
     mount: str
 
 
 def collect_cpus(reserved_cpus: str | None = None, root: Path = Path("/")) -> NodeFacts:
-    """The CPUs of this node, and which of them are reserved. reserved_cpus: the key cpus.reserved."""
+    """The CPUs of this node, and which are reserved. `reserved_cpus`: the key cpus.reserved."""
     topology = Topology.read(root)
-    kept = find(topology, reserved_cpus, root)
+    reserved = find(topology, reserved_cpus, root)
     folders = entries(root / "sys/devices/system/node")
     return NodeFacts(
         host=printable(text(root / "proc/sys/kernel/hostname") or "") or host_name(),
@@ -134,8 +134,8 @@ def collect_cpus(reserved_cpus: str | None = None, root: Path = Path("/")) -> No
         cpus_allowed=_cpu_list(field(root / "proc/self/status", "Cpus_allowed_list")),
         cores=topology.facts()["cores"],
         socket_cpus=topology.facts()["socket_cpus"],
-        reserved_cpus=kept.listed,
-        reserved_sources=kept.sources,
+        reserved_cpus=reserved.listed,
+        reserved_sources=reserved.sources,
         numa=tuple(
             NumaNode(
                 node, _cpu_list(text(folder / "cpulist")), _bytes(field(folder / "meminfo", f"Node {node} MemTotal"))
@@ -151,18 +151,15 @@ def collect(
     root: Path = Path("/"),
     reserved_cpus: str | None = None,
 ) -> NodeFacts:
-    """The facts of this node. None is what cannot be read.
-
-    target, space: of identify.py. reserved_cpus: the key cpus.reserved.
-    """
+    """All facts of this node. `target`, `space`: from identify.py. `reserved_cpus`: the key cpus.reserved."""
     memory = root / "proc/meminfo"
     releases = (text(root / file) or "" for file in ("etc/os-release", "usr/lib/os-release"))
     os_name = re.search(r"""^PRETTY_NAME=["']?(.*?)["']?$""", "\n".join(releases), re.MULTILINE)
     policies = [p for p in entries(root / "sys/devices/system/cpu/cpufreq") if p.name.startswith("policy")]
-    governors = {name for p in policies if (name := text(p / "scaling_governor"))}  # none in most virtual machines
+    governors = {name for p in policies if (name := text(p / "scaling_governor"))}  # empty in most virtual machines
     hugepages = text(root / "sys/kernel/mm/transparent_hugepage/enabled") or ""  # always [madvise] never
     room = space or {}
-    inodes = room.get("used_inodes", 0) + room.get("free_inodes", 0)  # 0: the file system counts none
+    inodes = room.get("used_inodes", 0) + room.get("free_inodes", 0)  # 0: the file system does not count inodes
     return structs.replace(
         collect_cpus(reserved_cpus, root),
         kernel=text(root / "proc/sys/kernel/osrelease"),
@@ -184,7 +181,7 @@ def collect(
 
 
 def _cpu_list(text: str | None) -> str | None:
-    """A list of CPUs as the kernel writes it; None for other text."""
+    """A list of CPUs as the kernel writes it; None for any other text."""
     return listed(parsed(text)) or None
 
 
@@ -195,17 +192,17 @@ def _bytes(text: str | None) -> int | None:
 
 
 def interfaces(root: Path) -> Iterator[Nic]:
-    """Network interfaces with a device behind them: none of lo, veth, bridges, bonds."""
+    """Network interfaces with a device behind them: no lo, veth, bridges or bonds."""
     for adapter in entries(root / "sys/class/net"):
         if entries(adapter / "device"):
-            flags = text(adapter / "flags") or ""  # in hexadecimal; odd: IFF_UP, it is switched on
-            speed = number(text(adapter / "speed"))  # Mbit/s; -1, or nothing to read, where it is not known
+            flags = text(adapter / "flags") or ""  # hexadecimal; the lowest bit is IFF_UP
+            speed = number(text(adapter / "speed"))  # Mbit/s; -1 or unreadable: unknown
             state = "off" if flags[-1:] in tuple("02468ace") else text(adapter / "operstate")
             yield _nic(adapter, adapter.name, state, round(speed * 10**6) if speed and speed > 0 else None)
 
 
 def infiniband(root: Path) -> Iterator[Nic]:
-    """Ports of InfiniBand (and RoCE) adapters, named as in mlx5_0/1."""
+    """Ports of InfiniBand and RoCE adapters, with names such as mlx5_0/1."""
     for adapter in entries(root / "sys/class/infiniband"):
         for port in entries(adapter / "ports"):
             state = (text(port / "state") or "").rpartition(": ")[2].lower()  # 4: ACTIVE
@@ -216,7 +213,7 @@ def infiniband(root: Path) -> Iterator[Nic]:
 
 
 def _nic(adapter: Path, name: str, state: str | None, bits_per_s: int | None) -> Nic:
-    """With the NUMA node that the device is near to; None where it does not matter, or is not known."""
+    """The interface, with the driver and the nearest NUMA node of its device; None if unknown."""
     numa = text(adapter / "device/numa_node") or ""  # -1: unknown
     try:
         driver = (adapter / "device/driver").readlink().name

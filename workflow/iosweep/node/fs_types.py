@@ -1,4 +1,4 @@
-"""What is known of the types of file systems, in one table: a type that is not in it is a network file system."""
+"""Properties of file system types, in one table: locality, O_DIRECT, locks. Types not in it count as network types."""
 
 from __future__ import annotations
 
@@ -9,32 +9,34 @@ from functools import lru_cache
 
 @dataclass(frozen=True)
 class FileSystem:
-    """A type, as the third column of /proc/mounts has it.
+    """Properties of some file system types."""
 
-    local: only this machine uses it. direct: None where O_DIRECT keeps I/O out of this machine's memory, else why that
-    is not proven; unless: a pattern of mount options with which it is not proven either. clients: how the names of its
-    client's processes begin, where it has such outside the kernel. locks: whether a flock on it is known to be seen on
-    the other nodes, except with a mount option that matches `unlocked`. memory: its files are in this machine's memory.
-    block: they are on block devices, and the kernel counts their I/O as that of the process which causes it. nameless:
-    its source is what whoever mounts it calls it. layered: it shows the files of other file systems.
-    """
-
+    #: As in the third column of /proc/mounts.
     types: tuple[str, ...]
+    #: Only this machine uses it.
     local: bool
+    #: None if O_DIRECT provably keeps I/O out of this machine's memory, else the reason why that is not proven.
     direct: str | None
+    #: Pattern of mount options that void `direct`.
     unless: str = ""
+    #: Prefixes of the names of its client's processes outside the kernel.
     clients: tuple[str, ...] = ()
+    #: A flock is known to be seen on other nodes, except with a mount option that matches `unlocked`.
     locks: bool = False
     unlocked: str = ""
+    #: Its files are in this machine's memory.
     memory: bool = False
+    #: Its files are on block devices, and the kernel charges their I/O to the process that causes it.
     block: bool = False
+    #: Its source is an arbitrary name, chosen by whoever mounts it.
     nameless: bool = False
+    #: It shows the files of other file systems.
     layered: bool = False
 
 
 _OTHER = "no counter shows whether its client honors O_DIRECT"
 _LAYERS = "what becomes of O_DIRECT depends on the file system below an overlay"
-#: Read on Linux 6: with both O_DIRECT is accepted, and leaves what was read in the page cache.
+#: With these options Linux 6 accepts O_DIRECT, and still leaves the data in the page cache.
 _CACHED = "data=journal|compress(ion|-force)?(=(?!no).*)?"
 _ON_DISK = ("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "nilfs2", "xfs")
 _IN_MEMORY = ("devtmpfs", "hugetlbfs", "ramfs", "tmpfs")
@@ -52,18 +54,18 @@ TABLE = (
     FileSystem(("nfs", "nfs4"), False, _OTHER, locks=True, unlocked="nolock|local_lock=(all|flock)"),
     FileSystem(("lustre",), False, _OTHER, locks=True, unlocked="localflock"),
     FileSystem(("ceph",), False, _OTHER, locks=True),
-    # its flock stays on the node without tuneUseGlobalFileLocks, which the mount does not show
+    # a flock stays on the node unless tuneUseGlobalFileLocks is set, which the mount does not show
     FileSystem(("beegfs",), False, _OTHER, clients=("beegfs-helper",)),
     FUSE,
     FileSystem(_NETWORK, False, _OTHER),
 )
-#: Local types that may write much more than programs do, because they write each block anew.
+#: Local types that may write many more bytes than programs do, because they never overwrite a block in place.
 COPY_ON_WRITE = ("bcachefs", "btrfs", "f2fs", "nilfs2", "zfs")
 _BY_TYPE = {name: kind for kind in TABLE for name in kind.types}
 
 
 def of(fstype: str | None) -> FileSystem:
-    """What is known of a type; None: the type was not recorded."""
+    """The properties of a type. None: the type was not recorded."""
     if fstype and fstype.startswith("fuse."):
         return FUSE
     return _BY_TYPE.get(fstype or "", UNKNOWN)
@@ -71,27 +73,27 @@ def of(fstype: str | None) -> FileSystem:
 
 def of_network(fstype: str) -> bool:
     """Whether a type is known to be a network file system, whose fsid may differ from mount to mount or be 0."""
-    known = of(fstype)
-    return known is not UNKNOWN and not known.local
+    kind = of(fstype)
+    return kind is not UNKNOWN and not kind.local
 
 
 @lru_cache(1000)
 def direct(fstype: str | None, mount: str | None) -> str | None:
-    """Why O_DIRECT is not evidence on a file system; None where it is. `mount`: its line, as mount(8) prints it."""
-    known = of(fstype)
-    if not known.direct and (option := _option(known.unless, mount)):
+    """Why O_DIRECT does not prove that the page cache was bypassed; None if it does. `mount`: as mount(8) prints it."""
+    kind = of(fstype)
+    if not kind.direct and (option := _option(kind.unless, mount)):
         return f"with the mount option {option} it accepts O_DIRECT and caches all the same"
-    return known.direct
+    return kind.direct
 
 
 def apart(fstype: str, mount: str) -> str | None:
-    """Why a flock on a file system may not be seen on other nodes; None where it is. `mount` as for `direct`."""
-    known = of(fstype)
-    if known.local:
+    """Why a flock on a file system may not be seen on other nodes; None if it is. `mount`: as for `direct`."""
+    kind = of(fstype)
+    if kind.local:
         return f"{fstype}, which only this machine uses"
-    if not known.locks:
+    if not kind.locks:
         return f"{fstype}, whose locks may not reach the other nodes"
-    if option := _option(known.unlocked, mount):
+    if option := _option(kind.unlocked, mount):
         return f"{fstype} with the mount option {option}, which keeps its locks from the other nodes"
     return None
 

@@ -1,12 +1,12 @@
-"""The CPU time of this node while a command runs: of the file system's client, and of all that is not ours.
+"""CPU load of this node while a command runs: shares of the tool, the file system's client and other processes.
 
-One definition for every node, on one machine and in a Slurm job: the busy time of all CPUs that are not reserved, as
-/proc/stat has it, less the time of our own processes (the tool, its launcher, the runner, the agents), of the kernel's
-threads, which work for everybody, and of the target's client. What is left belongs to others. Adding up the processes
-of others would miss what ends between two snapshots, and all that /proc hides (hidepid, PID namespaces).
+The time of others is defined alike on every node, in a Slurm job or not: the busy time of all CPUs that are not
+reserved, from /proc/stat, minus the time of our processes (the tool, its launcher, the runner, the agents), of the
+kernel's threads, which work for everybody, and of the target's client. The sum over the processes of others would miss
+processes that end between two snapshots, and processes that /proc hides (hidepid, PID namespaces).
 
-CPUs that ranks or workers are bound to are judged by themselves as well, each by what it was busy with while these
-lived: of 128 CPUs another process uses 0.8 %, and halves the worker whose CPU that is.
+CPUs that ranks or workers are bound to are also judged one by one: a foreign process that uses 1 of 128 CPUs (0.8 %)
+takes half the time of the worker on that CPU.
 """
 
 from __future__ import annotations
@@ -28,21 +28,20 @@ from iosweep.node import fs_types, procfs
 from iosweep.node.cpus import NO_CPUS, CpuSet, listed, parsed
 from iosweep.node.facts import NodeFacts
 
-#: Shortest window: the kernel counts in ticks of 10 ms. Fewest ticks by which a single CPU is judged.
+#: The shortest window that is judged, as the kernel counts in ticks of 10 ms; and the fewest ticks for a single CPU.
 _LEAST_S, _LEAST_TICKS = 0.2, 50
-#: How many processes of others are named, and the share of CPU time from which a process is named.
+#: Processes of others that are named at most, and the least share of CPU time of each.
 _NAMED, _NAMED_SHARE = 2, 0.01
-#: The flag of the kernel's threads (PF_KTHREAD in `flags` of /proc/<pid>/stat).
+#: The flag of kernel threads (PF_KTHREAD in `flags` of /proc/<pid>/stat).
 _KERNEL = 0x200000
-#: Starts the ranks of a job as root, and waits for them.
+#: Slurm's process that starts the ranks of a job as root, and waits for them.
 _STEP = b"slurmstepd"
 
-# What a record keeps (docs/store.md)
+# Parts of a record (docs/store.md)
 
 
 class Other(Part, frozen=True):
-    """Processes of other users or jobs: their name, the user of the busiest process, and their share of the CPU
-    time."""
+    """Processes of others with one name: the user of the busiest process, and their share of the CPU time."""
 
     name: str
     user: str
@@ -51,7 +50,7 @@ class Other(Part, frozen=True):
 
 class Throttled(Part, frozen=True):
     """Effect of the CPU quota of a control group: periods in which a process ran, periods in which the quota stopped
-    it, and the time stopped, added up over all CPUs."""
+    it, and the time for which it was stopped, summed over all CPUs."""
 
     periods: Count
     stopped: Count
@@ -60,7 +59,7 @@ class Throttled(Part, frozen=True):
 
 
 class Bound(Part, frozen=True):
-    """CPUs that ranks or workers were bound to, as a list, and the share of their time that others used."""
+    """A list of CPUs that ranks or workers were bound to, and the share of its time that others used."""
 
     cpus: str
     other: Number
@@ -69,28 +68,29 @@ class Bound(Part, frozen=True):
 
 
 class Load(Part, frozen=True, kw_only=True):
-    """Shares of the CPU time of all CPUs that are not reserved, the largest of any node.
+    """Shares of the CPU time of all CPUs that are not reserved: of each share the largest of any node."""
 
-    other: neither the tool, iosweep, the kernel's threads nor the target's client, None where a node hides the kernel's
-    threads; client: None where its processes were not found; steal: withheld by the hypervisor; window_s: the time that
-    was covered; host: where others used most; top: those of others that used most there; bound: the CPUs with a rank or
-    worker of which others used most, None where that is not known; throttled: by the CPU quota that stopped longest on
-    any node, None where control groups could not be read; unread: hosts without a load.
-    """
-
+    #: Used by others: not the tool, iosweep, the client or kernel threads; None if a node hides kernel threads.
     other: Number | None
+    #: Withheld by the hypervisor.
     steal: Number
+    #: None if processes of the client were not found.
     client: Number | None = 0.0
+    #: The time that the shares cover.
     window_s: Seconds = 0.0
+    #: The host with the largest share `other`, and its busiest processes of others.
     host: str = ""
     top: tuple[Other, ...] = ()
+    #: The bound CPUs of which others used most; None if unknown.
     bound: Bound | None = None
+    #: The CPU quota that stopped longest on any node; None if control groups could not be read.
     throttled: Throttled | None = None
+    #: Hosts without a load.
     unread: tuple[str, ...] = ()
 
 
 class MachineCounters(Part, frozen=True):
-    """Identifies a machine: when it was booted (in seconds since the epoch), and counts since then."""
+    """Identifies a machine: the time of its boot (seconds since the epoch), and counts since then."""
 
     booted_s: int
     switches: int
@@ -98,17 +98,16 @@ class MachineCounters(Part, frozen=True):
 
 
 class NodeLoad(Part, frozen=True, kw_only=True):
-    """One node's shares of the CPU time of its CPUs that are not reserved, of which `Load` keeps the largest.
+    """Shares of the CPU time of one node, without reserved CPUs; fields as for `Load`."""
 
-    busy: less the kernel's threads, None where these are hidden (in a container). ours: of the tool, the runner and the
-    agents. machine: its counters at the first and the last snapshot. top, bound, throttled: as for `Load`.
-    """
-
+    #: Without kernel threads; None if these are hidden (in a container).
     busy: float | None
+    #: Used by the tool, the runner and the agents.
     ours: float
     client: float | None
     steal: float
     window_s: float
+    #: At the first and the last snapshot.
     machine: tuple[MachineCounters, MachineCounters]
     top: tuple[Other, ...] = ()
     bound: Bound | None = None
@@ -120,14 +119,16 @@ class NodeLoad(Part, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Facts of the node that a watch needs. `mount`: where the target is mounted; `reserved`: CPUs that the file system
-    keeps for itself; `bound`: the CPU list of each rank or worker, none where they may use all CPUs; `host`: the name
-    of the node in series."""
+    """Facts of a node that a watch needs."""
 
     fstype: str = ""
+    #: Mount point of the target.
     mount: str = ""
+    #: List of reserved CPUs.
     reserved: str = ""
+    #: CPU list of each rank or worker; empty if they may use all CPUs.
     bound: tuple[str, ...] = ()
+    #: Name of the node in series.
     host: str = ""
 
     @classmethod
@@ -147,7 +148,7 @@ class Cpu(NamedTuple):
 
 
 class Cpus(NamedTuple):
-    """Busy, total and stolen time of the CPUs that are not reserved, and the times of each, in ticks."""
+    """Busy, total and stolen ticks of all CPUs that are not reserved, and the ticks of each."""
 
     busy: int
     total: int
@@ -156,19 +157,21 @@ class Cpus(NamedTuple):
     each: Mapping[int, Cpu] = {}
 
 
-#: Whose process it is: iosweep's and the tool's; the kernel's; the target's client; anybody else's. A process of the
-#: last kind may turn out to be a rank later.
+#: Owner of a process: iosweep and the tool; the kernel; the target's client; anybody else. An "other" process may turn
+#: out to be a rank later.
 Kind = Literal["ours", "kernel", "client", "other"]
-Key = tuple[str, bytes]  # process or thread id, and start: ids are used again
+Key = tuple[str, bytes]  # process or thread id, and start time, because ids are reused
 
 
 class Process(NamedTuple):
-    """A process or thread. ticks: the time that is counted, for our processes and others with that of children which
-    they have waited for; alone: the time of the process without these; cpu: the CPU that it was on last."""
+    """A process or thread."""
 
     kind: Kind
+    #: CPU time; for "ours" and "other" with the time of children that the process has waited for.
     ticks: int
+    #: CPU time without children.
     alone: int = 0
+    #: The CPU that it ran on last.
     cpu: int = 0
     name: str = ""
     parent: str = ""
@@ -176,8 +179,7 @@ class Process(NamedTuple):
 
 @dataclass
 class Snapshot:
-    """One reading of /proc. threads: ours, the kernel's and the client's, read only where ranks or workers are
-    bound."""
+    """One reading of /proc. threads: all except of "other"; read only if ranks or workers are bound."""
 
     at_s: float
     cpus: Cpus
@@ -190,11 +192,11 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Job:
-    """The processes of a Slurm job that are ours on this node, with their descendants: the runner, if it is here, and
-    all that steps have started since the watch began. Other processes of the job, such as those that its batch script
-    runs beside us, disturb as anybody else's would.
+    """The processes of a Slurm job that are "ours" on this node, with their descendants: the runner, if it is here, and
+    all processes that steps have started since the watch began. Other processes of the job, such as those that its
+    batch script runs beside us, are "other".
 
-    began: in the kernel's ticks since the node was started.
+    began: in the kernel's ticks since boot.
     """
 
     runner: str
@@ -205,12 +207,12 @@ class Job:
         return cls(str(runner), int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")))
 
     def is_new(self, key: Key) -> bool:
-        """Whether a process was started since."""
+        """Whether a process was started after `began`."""
         return int(key[1]) >= self.began
 
 
 class Reader:
-    """Takes snapshots. Ours are this process with its descendants, and in a job the processes of `job`."""
+    """Takes snapshots. "ours": this process and its descendants, and in a job the processes of `job`."""
 
     def __init__(self, around: Surroundings, job: Job | None = None):
         self._job, self._reserved = job, parsed(around.reserved)
@@ -219,11 +221,11 @@ class Reader:
         self.client_is_process = bool(kind.clients) or kind is fs_types.FUSE
         self._clients = kind.clients
         if kind is fs_types.FUSE and (subtype := around.fstype.partition(".")[2]):
-            self._clients = (subtype[:15],)  # fuse.mfs is served by mfsmount
+            self._clients = (subtype[:15],)  # a prefix: mfsmount serves fuse.mfs
 
     def snapshot(self) -> Snapshot:
-        found = Snapshot(time.monotonic(), cpu_times(procfs.read("", "stat"), self._reserved))
-        there: dict[str, tuple[Key, list[bytes], str]] = {}
+        result = Snapshot(time.monotonic(), cpu_times(procfs.read("", "stat"), self._reserved))
+        stats: dict[str, tuple[Key, list[bytes], str]] = {}
         for pid in procfs.pids():
             text = procfs.read(pid, "stat")
             fields = text.rpartition(b")")[2].split()
@@ -231,51 +233,53 @@ class Reader:
                 continue
             key = pid, fields[19]
             if int(fields[6]) & _KERNEL:
-                found.processes[key] = Process("kernel", _ticks(fields))
+                result.processes[key] = Process("kernel", _ticks(fields))
                 if self.bound:
-                    found.threads[key] = Process("kernel", _ticks(fields), cpu=int(fields[36]))
+                    result.threads[key] = Process("kernel", _ticks(fields), cpu=int(fields[36]))
             else:
-                there[pid] = key, fields, text.partition(b"(")[2].rpartition(b")")[0].decode("utf-8", "replace")
-        ours = self._ours({pid: (key, fields[1].decode(), name) for pid, (key, fields, name) in there.items()})
-        for pid, (key, fields, name) in there.items():
+                stats[pid] = key, fields, text.partition(b"(")[2].rpartition(b")")[0].decode("utf-8", "replace")
+        ours = self._ours({pid: (key, fields[1].decode(), name) for pid, (key, fields, name) in stats.items()})
+        for pid, (key, fields, name) in stats.items():
             alone = _ticks(fields)
             is_client = bool(self._clients) and name.startswith(self._clients)
             kind: Kind = "ours" if pid in ours else "client" if is_client else "other"
             ticks = alone + _ticks(fields[2:]) if ours.get(pid, kind == "other") else alone
             if kind == "client" and self._reserved:  # the time on reserved CPUs is not in the total
                 ticks = sum(t.ticks for t in _threads(kind, key, fields).values() if t.cpu not in self._reserved)
-            found.processes[key] = Process(kind, ticks, alone, int(fields[36]), name, fields[1].decode())
+            result.processes[key] = Process(kind, ticks, alone, int(fields[36]), name, fields[1].decode())
             if self.bound and kind != "other":
-                found.threads |= _threads(kind, key, fields)
-        return found
+                result.threads |= _threads(kind, key, fields)
+        return result
 
-    def _ours(self, there: Mapping[str, tuple[Key, str, str]]) -> dict[str, bool]:
-        """Process id of each of ours -> whether the children that it has waited for were ours, too. `there`: process id
-        -> key, parent, name."""
+    def _ours(self, stats: Mapping[str, tuple[Key, str, str]]) -> dict[str, bool]:
+        """Ids of our processes -> whether the children that the process has waited for were ours, too.
+
+        `stats`: process id -> key, parent, name.
+        """
         roots = {str(os.getpid()): True}
         if not self._job:
             roots[str(os.getppid())] = False  # the runner, which may have waited for anything before
         else:
-            for pid, (key, parent, _) in there.items():
+            for pid, (key, parent, _) in stats.items():
                 of_step = self._job.is_new(key) and procfs.is_of_job(pid) and procfs.variable(pid, "SLURM_STEP_ID")
                 if pid == self._job.runner or of_step:
                     roots[pid] = True
-                    starter = there.get(parent)
+                    starter = stats.get(parent)
                     if starter and starter[2] == _STEP.decode() and self._job.is_new(starter[0]):
                         roots[parent] = True
-        parents = {pid: parent for pid, (_, parent, _) in there.items()}
+        parents = {pid: parent for pid, (_, parent, _) in stats.items()}
         below = procfs.with_descendants((pid for pid, whole in roots.items() if whole), parents)
         roots |= dict.fromkeys(below, True)
-        return {pid: whole for pid, whole in roots.items() if pid in there}
+        return {pid: whole for pid, whole in roots.items() if pid in stats}
 
 
 def _ticks(fields: list[bytes]) -> int:
-    """The time in user mode and in the kernel, by the fields of procfs.stat."""
+    """Ticks in user mode and in the kernel, from the fields of procfs.stat."""
     return int(fields[11]) + int(fields[12])
 
 
 def _threads(kind: Kind, key: Key, fields: list[bytes]) -> dict[Key, Process]:
-    """The threads of a process, each with the CPU that it was on last. `fields`: of its own stat."""
+    """The threads of a process, each with the CPU that it ran on last. `fields`: procfs.stat of the process."""
     if int(fields[17]) == 1:
         return {key: Process(kind, _ticks(fields), cpu=int(fields[36]))}
     stats = {thread: procfs.stat(f"{key[0]}/task/{thread}") for thread in procfs.threads(key[0])}
@@ -285,7 +289,7 @@ def _threads(kind: Kind, key: Key, fields: list[bytes]) -> dict[Key, Process]:
 
 
 def cpu_times(stat: bytes, reserved: CpuSet = NO_CPUS) -> Cpus:
-    """By the text of /proc/stat. Pure."""
+    """Busy, total and stolen ticks of the CPUs from the text of /proc/stat. Pure."""
     ticks = {cpu: values for cpu, values in cpu_ticks(stat).items() if cpu not in reserved}
     each = {cpu: Cpu(sum(values[:3]), sum(values)) for cpu, values in ticks.items()}
     counts = dict(re.findall(rb"^(btime|ctxt|processes) (\d+)$", stat, re.MULTILINE))
@@ -295,7 +299,7 @@ def cpu_times(stat: bytes, reserved: CpuSet = NO_CPUS) -> Cpus:
 
 
 def cpu_ticks(stat: bytes) -> dict[int, list[int]]:
-    """CPU -> ticks of user, nice, system, idle, iowait, irq, softirq and steal, by the text of /proc/stat. Pure."""
+    """CPU -> ticks of user, nice, system, idle, iowait, irq, softirq and steal, from the text of /proc/stat. Pure."""
     lines = re.findall(rb"^cpu(\d+) (.*)$", stat.partition(b"\nintr")[0], re.MULTILINE)
     return {int(cpu): [*map(int, values.split()[:8]), *[0] * 8][:8] for cpu, values in lines}
 
@@ -309,42 +313,42 @@ def shares(
     bound: Collection[CpuSet] = (),
     user: Callable[[str], str | None] = lambda _: "",
 ) -> NodeLoad | None:
-    """A node's shares, by all snapshots of a command in their order; None if the window is too short. Pure.
+    """Shares of a node, from all snapshots taken during a command, in order; None if the window is too short. Pure.
 
-    `bound`: the CPUs of ranks or workers; `user`: process id -> its user.
+    `bound`: the CPUs of ranks or workers. `user`: process id -> name of its user.
     """
     used = dict.fromkeys(("ours", "kernel", "client"), 0)
     busy = total = steal = 0
     window_s = 0.0
-    # in any other pair the time of our processes is incomplete, and would count as that of others
+    # in other pairs the time of our processes is incomplete, and the rest would count as time of others
     pairs = [(a, b) for a, b in pairwise(snapshots) if _is_whole(a, b)]
     for a, b in pairs:
         window_s += b.at_s - a.at_s
         busy, total = busy + b.cpus.busy - a.cpus.busy, total + b.cpus.total - a.cpus.total
         steal += b.cpus.steal - a.cpus.steal
-        for kind in used:  # the time of our processes that ended is part of a parent's now
+        for kind in used:  # the time of an ended process of ours is now part of its parent's time
             now = {key: process.ticks for key, process in b.processes.items() if process.kind == kind}
             had = (p.ticks for key, p in a.processes.items() if key in now or (p.kind == kind == "ours"))
             used[kind] += sum(now.values()) - sum(had)
     if window_s < _LEAST_S or total <= 0:
         return None
     kinds = {process.kind for snapshot in snapshots for process in snapshot.processes.values()}
-    known = "kernel" in kinds
+    shows_kernel = "kernel" in kinds
     return NodeLoad(
-        busy=round((busy - used["kernel"]) / total, 4) if known else None,
+        busy=round((busy - used["kernel"]) / total, 4) if shows_kernel else None,
         ours=round(used["ours"] / total, 4),
         client=round(used["client"] / total, 4) if "client" in kinds or not client_is_process else None,
         steal=round(max(0, steal) / total, 4),
         window_s=round(window_s, 2),
         machine=(snapshots[0].cpus.machine, snapshots[-1].cpus.machine),
         top=_top(pairs, total, user),
-        bound=_bound(snapshots, bound, user) if known else None,
+        bound=_bound(snapshots, bound, user) if shows_kernel else None,
     )
 
 
 def _is_whole(a: Snapshot, b: Snapshot) -> bool:
-    """Whether the time of all our processes between two snapshots is known. A process that ends is waited for by
-    another of ours, as long as the ones live that none of ours has started."""
+    """Whether the time of all our processes between two snapshots is known: the topmost of our processes live on, so
+    that every process that ended was waited for by one of our processes."""
     before = a.of_kind("ours")
     pids = {pid for pid, _ in before}
     roots = {key for key, process in before.items() if process.parent not in pids}
@@ -357,9 +361,9 @@ def _top(
     user: Callable[[str], str | None],
     cpus: CpuSet | None = None,
 ) -> tuple[Other, ...]:
-    """The processes of others that used most of `total` ticks between pairs of snapshots, on all CPUs or some;
-    processes of the same name are added up."""
-    used: dict[str, Counter[str]] = {}  # by name, of each process
+    """The processes of others that used most of `total` ticks between pairs of snapshots, on all CPUs or on `cpus`;
+    processes with equal names are summed."""
+    used: dict[str, Counter[str]] = {}  # name -> process id -> ticks
     for a, b in pairs:
         for key, process in b.of_kind("other").items():
             since = process.alone - (a.processes[key].alone if key in a.processes else 0)
@@ -374,10 +378,10 @@ def _top(
 
 
 def _bound(snapshots: Sequence[Snapshot], bound: Collection[CpuSet], user: Callable[[str], str | None]) -> Bound | None:
-    """The CPUs of the rank or worker that others disturbed most; None where no CPU was seen long enough.
+    """The CPUs of the rank or worker that others disturbed most; None if no CPU was watched long enough.
 
-    Between two snapshots a CPU counts if all our threads that were on it still live: the time of an ended one is with
-    its parent, which ran elsewhere.
+    Between two snapshots a CPU counts only if all our threads on it still live: the time of a thread that ended is
+    credited to its parent, which ran elsewhere.
     """
     set_of = {cpu: cpus for cpus in bound for cpu in cpus}
     others: Counter[CpuSet] = Counter()
@@ -392,83 +396,83 @@ def _bound(snapshots: Sequence[Snapshot], bound: Collection[CpuSet], user: Calla
         for key, thread in b.threads.items():
             if (where := set_of.get(thread.cpu)) and where not in left:
                 others[where] -= thread.ticks - (a.threads[key].ticks if key in a.threads else 0)
-    known = {cpus: others[cpus] / total for cpus, total in totals.items() if total >= _LEAST_TICKS * len(cpus)}
-    if not known:
+    other_shares = {cpus: others[cpus] / total for cpus, total in totals.items() if total >= _LEAST_TICKS * len(cpus)}
+    if not other_shares:
         return None
-    worst = max(known, key=known.__getitem__)
-    share = round(min(1.0, max(0.0, known[worst])), 3)
+    worst = max(other_shares, key=other_shares.__getitem__)
+    share = round(min(1.0, max(0.0, other_shares[worst])), 3)
     return Bound(listed(worst), share, top=_top(pairwise(snapshots), totals[worst], user, worst))
 
 
 def of_nodes(loads: Mapping[str, NodeLoad | None]) -> Load | None:
-    """The record's load: the largest of each share that any node has; None where no load is known.
+    """The load that a record keeps: of each share the largest of any node; None if no load is known. Pure.
 
-    Nodes that are one machine (containers, several slurmd) share its CPUs: what any of them used is ours, and no CPU is
-    a rank's own. Pure.
+    Nodes that are one machine (containers, several slurmd) share its CPUs: the time that any of them calls `ours` is
+    ours on all, and no CPU belongs to one rank alone.
     """
-    known = {host: load for host, load in loads.items() if load}
-    if not known:
+    read_loads = {host: load for host, load in loads.items() if load}
+    if not read_loads:
         return None
     other, bound, stopped = dict[str, float](), [], []
-    for host, load in known.items():
-        same = [one for one in known.values() if _is_same_machine(one, load)]
-        client = max(one.client or 0.0 for one in same)
+    for host, load in read_loads.items():
+        on_machine = [each for each in read_loads.values() if _is_same_machine(each, load)]
+        client = max(each.client or 0.0 for each in on_machine)
         if load.busy is not None:
-            other[host] = max(0.0, load.busy - sum(one.ours for one in same) - client)
-        if load.bound and len(same) == 1:
+            other[host] = max(0.0, load.busy - sum(each.ours for each in on_machine) - client)
+        if load.bound and len(on_machine) == 1:
             bound.append(structs.replace(load.bound, host=host))
         if load.throttled:
             stopped.append(structs.replace(load.throttled, host=host))
-    clients = [load.client for load in known.values() if load.client is not None]
+    clients = [load.client for load in read_loads.values() if load.client is not None]
     host = max(other, key=other.__getitem__, default="")
     return Load(
-        other=round(min(1.0, other[host]), 3) if len(other) == len(known) else None,
-        steal=round(max(load.steal for load in known.values()), 3),
-        client=round(max(clients), 3) if len(clients) == len(known) else None,
-        window_s=min(load.window_s for load in known.values()),
+        other=round(min(1.0, other[host]), 3) if len(other) == len(read_loads) else None,
+        steal=round(max(load.steal for load in read_loads.values()), 3),
+        client=round(max(clients), 3) if len(clients) == len(read_loads) else None,
+        window_s=min(load.window_s for load in read_loads.values()),
         host=host,
-        top=known[host].top if host else (),
-        bound=max(bound, key=lambda one: one.other, default=None),
-        throttled=max(stopped, key=lambda one: one.stopped_s) if len(stopped) == len(known) else None,
-        unread=tuple(sorted(set(loads) - set(known))),
+        top=read_loads[host].top if host else (),
+        bound=max(bound, key=lambda cpus: cpus.other, default=None),
+        throttled=max(stopped, key=lambda quota: quota.stopped_s) if len(stopped) == len(read_loads) else None,
+        unread=tuple(sorted(set(loads) - set(read_loads))),
     )
 
 
-def _is_same_machine(one: NodeLoad, other: NodeLoad) -> bool:
-    """Whether two nodes that were watched at the same time were one machine: booted in the same second, with counts of
-    both that overlap. The boot_id does not tell: test clusters give each node on a machine one of its own."""
-    (a, b), (c, d) = one.machine, other.machine
+def _is_same_machine(first: NodeLoad, second: NodeLoad) -> bool:
+    """Whether two nodes that were watched at a time are one machine: booted in the same second, with overlapping
+    counts. Not by boot_id: test clusters give each node on a machine a different boot_id."""
+    (a, b), (c, d) = first.machine, second.machine
     overlap = a.switches <= d.switches and c.switches <= b.switches and a.forks <= d.forks and c.forks <= b.forks
     return a.booted_s == c.booted_s and overlap
 
 
 # Control groups
 
-#: Where they are mounted: version 2, alone and beside version 1; version 1.
+#: Mount points: version 2 alone, and beside version 1; controllers of version 1.
 _VERSION_2, _VERSION_1 = ("", "unified"), ("cpu,cpuacct", "cpu")
 
 
 def quotas(membership: str | None = None, root: Path = Path("/sys/fs/cgroup")) -> dict[Path, Throttled]:
-    """Counts of each control group of this process since the group was made, from cpu.stat; zeros in a group without
-    quota. Schedulers and container engines set limits in the groups above, which the inner group does not show.
+    """Throttling counts of each control group of this process since the group was made, from cpu.stat; zeros without a
+    quota. Outer groups matter: schedulers and container engines set limits there, which the inner group does not show.
 
     `membership`: the text of /proc/self/cgroup.
     """
-    found = {}
+    counts_of = {}
     for group in _groups(membership, root):
         text = procfs.text(group / "cpu.stat") or ""
         counts = {name: int(count) for name, count in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}
         # version 2 counts in microseconds, version 1 in nanoseconds
         stopped_s = counts.get("throttled_usec", 0) / 1e6 + counts.get("throttled_time", 0) / 1e9
-        found[group] = Throttled(counts.get("nr_periods", 0), counts.get("nr_throttled", 0), stopped_s)
-    return found
+        counts_of[group] = Throttled(counts.get("nr_periods", 0), counts.get("nr_throttled", 0), stopped_s)
+    return counts_of
 
 
 def io_limits(
     devices: Collection[str], membership: str | None = None, root: Path = Path("/sys/fs/cgroup")
 ) -> dict[str, int]:
     """The lowest limits that the control groups of this process set on I/O of block devices (`8:0`), from io.max of
-    version 2: `rbps`, `wbps` in bytes/s; `riops`, `wiops` in operations/s. Those that are not set are left out."""
+    version 2: `rbps`, `wbps` in bytes/s; `riops`, `wiops` in operations/s. Limits that are not set are left out."""
     lowest: dict[str, int] = {}
     for group in _groups(membership, root) if devices else ():
         for line in (procfs.text(group / "io.max") or "").splitlines():
@@ -479,22 +483,22 @@ def io_limits(
 
 
 def _groups(membership: str | None, root: Path) -> list[Path]:
-    """The control groups of this process and those above them, as far as they have a cpu.stat."""
+    """The control groups of this process and all groups above them that have a cpu.stat."""
     if membership is None:
         membership = procfs.read("self", "cgroup").decode("utf-8", "replace")
-    found = []
+    groups = []
     for controllers, path in re.findall(r"^\d+:(|[^:]*\bcpu\b[^:]*):(/.*)$", membership, re.MULTILINE):
-        inner = Path("/" if ".." in Path(path).parts else path)  # `..`: above what this container sees
+        inner = Path("/" if ".." in Path(path).parts else path)  # `..`: outside of this container's view
         for mount in _VERSION_1 if controllers else _VERSION_2:
-            groups = [root / mount / str(group).lstrip("/") for group in (inner, *inner.parents)]
-            found += [group for group in groups if (group / "cpu.stat").exists()]
-    return found
+            candidates = [root / mount / str(group).lstrip("/") for group in (inner, *inner.parents)]
+            groups += [group for group in candidates if (group / "cpu.stat").exists()]
+    return groups
 
 
 def throttled(before: Mapping[Path, Throttled], after: Mapping[Path, Throttled]) -> Throttled | None:
-    """Of the group that was stopped longest between two readings; None where none could be read. Pure."""
+    """Counts of the control group that was stopped longest between two readings; None if none could be read. Pure."""
     since = (
         Throttled(b.periods - a.periods, b.stopped - a.stopped, round(b.stopped_s - a.stopped_s, 3))
         for a, b in ((before[group], after[group]) for group in before.keys() & after.keys())
     )
-    return max(since, key=lambda one: one.stopped_s, default=None)
+    return max(since, key=lambda counts: counts.stopped_s, default=None)

@@ -1,8 +1,8 @@
-"""What a node did while a command ran. `Watch` looks at it with three probes in one thread: its ranks or workers
-(ranks.py), who uses its CPUs (load.py), and once a second `Monitor`: CPUs, memory, network, the target's block devices
-and client. Nothing on the target is read.
+"""Monitoring of a node while a command runs: `Watch` runs three probes in one thread, `Monitor` samples each second.
 
-Readings of `Monitor` are kept as a stream: a line of JSON for each node. `series` reads it.
+The probes are the ranks or workers (ranks.py), the users of the CPUs (load.py), and `Monitor`: CPUs, memory, network,
+the target's block devices and client. Nothing on the target is read. Samples are stored as a stream, a line of JSON for
+each node, which `series` reads.
 """
 
 from __future__ import annotations
@@ -27,38 +27,40 @@ from iosweep.node.cpus import NO_CPUS, CpuSet
 from iosweep.node.load import Job, NodeLoad, Snapshot, Surroundings
 from iosweep.node.ranks import ExpectedProcesses, Looks, Sampler
 
-#: Seconds until the first look at ranks, and the first snapshot of the load: a shorter command has too few ticks to be
-#: judged.
+#: Seconds until the first look at ranks, and until the first snapshot of the load (a shorter command has too few ticks
+#: to be judged).
 _RANKS_BEGIN_S, _LOAD_BEGIN_S = 0.02, 0.2
-#: Snapshots of the load are apart by this factor of the time since the start, at most by this time; and take this share
-#: of one CPU.
+#: Interval between snapshots of the load: this factor of the time since the start, but at most this time; and the share
+#: of one CPU that snapshots may take.
 _APART, _LONGEST_S, _COST = 0.5, 10.0, 1 / 150
-#: Seconds between readings of the monitor; they become twice as many whenever there are this many readings.
+#: Seconds between samples; doubled whenever there are more than this many samples.
 INTERVAL_S, _MOST = 1.0, 1200
-#: The kernel counts CPU time in these.
+#: The kernel counts CPU time in ticks.
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 class Watched(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node did while a command ran.
+    """The activity of a node while a command ran."""
 
-    moved: bytes by its counters; ranks: the most that were there at once; load: None where the command was too short;
-    cpus: the looks of ranks.Sampler; monitor, progress: streams of this module and of ranks.py.
-    """
-
+    #: Bytes by the counters of the node.
     moved: Moved
+    #: The largest number of ranks at a time.
     ranks: int = 0
+    #: None if the command was too short.
     load: NodeLoad | None = None
+    #: The looks of ranks.Sampler.
     cpus: Looks | None = None
+    #: Stream of Monitor.
     monitor: bytes = b""
+    #: Stream of ranks.Progress.
     progress: bytes = b""
 
 
 class Watch:
     """Watches a node while a command runs.
 
-    This process is ours, with all that is below it, and in a job what `job` says. `counters`: those of the target.
-    `wanted`: the ranks or workers to look at, `among` these processes; None to watch the node only.
+    Our processes: this process and its descendants, and in a job those of `job`. `counters`: of the target. `expected`:
+    the ranks or workers to look for, `among` these processes; None: watch the node only.
     """
 
     def __init__(
@@ -66,23 +68,23 @@ class Watch:
         around: Surroundings,
         counters: IoCounters,
         job: Job | None = None,
-        wanted: ExpectedProcesses | None = None,
+        expected: ExpectedProcesses | None = None,
         among: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._counters, self._before = counters, counters.read()
         self._quotas = load.quotas()
         self._reader, self._snapshots = load.Reader(around, job), list[Snapshot]()
-        # outside of a job we wait for all that ends, so that two snapshots tell everything but who was on a CPU
+        # outside of a job we wait for every process that ends, so that two snapshots are enough, unless CPUs are bound
         self._between = job is not None or bool(self._reader.bound)
         self._monitor = Monitor(NO_CPUS.union(*self._reader.bound), counters, around.host)
-        self._sampler = Sampler(wanted, among, around.host) if wanted else None
+        self._sampler = Sampler(expected, among, around.host) if expected else None
         self._began = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def end(self, silent_s: float = 0.0) -> Watched:
-        """Stop watching. `silent_s`: as for ranks.Sampler.end."""
+        """Stop watching. `silent_s`: see ranks.Sampler.end."""
         after = self._counters.read()
         self._stop.set()
         self._thread.join()
@@ -97,10 +99,10 @@ class Watch:
         watched = Watched(moved=moved)
         if self._snapshots:
             self._snapshots.append(self._reader.snapshot())
-            found = load.shares(self._snapshots, self._reader.client_is_process, self._reader.bound, procfs.user)
-            if found:
-                found = structs.replace(found, throttled=load.throttled(self._quotas, load.quotas()))
-            watched = structs.replace(watched, load=found, monitor=self._monitor.stream())
+            node_load = load.shares(self._snapshots, self._reader.client_is_process, self._reader.bound, procfs.user)
+            if node_load:
+                node_load = structs.replace(node_load, throttled=load.throttled(self._quotas, load.quotas()))
+            watched = structs.replace(watched, load=node_load, monitor=self._monitor.stream())
         if self._sampler:
             progress = self._sampler.progress.stream() if self._sampler.progress else b""
             looks = self._sampler.end(silent_s)
@@ -108,9 +110,9 @@ class Watch:
         return watched
 
     def _run(self) -> None:
-        """Run each probe when it is due; it returns the seconds until it is due again."""
+        """Run each probe when it is due. A probe returns the seconds until it is due again."""
         self._monitor.read(self._before)
-        due: dict[Callable[[], float], float] = {self._second: self._began + INTERVAL_S}
+        due: dict[Callable[[], float], float] = {self._sample: self._began + INTERVAL_S}
         due[self._look_at_load] = self._began + _LOAD_BEGIN_S
         if self._sampler:
             due[self._sampler.look] = self._began + _RANKS_BEGIN_S
@@ -120,11 +122,11 @@ class Watch:
                     pause_s = probe()
                     due[probe] = time.monotonic() + pause_s
 
-    def _second(self) -> float:
+    def _sample(self) -> float:
         self._monitor.read()
         interval_s = self._monitor.interval_s
         pause_s = interval_s - (time.monotonic() - self._began) % interval_s
-        return pause_s if pause_s > interval_s / 2 else pause_s + interval_s  # where it was read a rounding too early
+        return pause_s if pause_s > interval_s / 2 else pause_s + interval_s  # if rounding made this sample too early
 
     def _look_at_load(self) -> float:
         used_s = time.thread_time()
@@ -135,16 +137,17 @@ class Watch:
 
 
 class Quantity(NamedTuple):
-    """`rate`: it is counted from the start of the node, and kept per second; else it is kept as it is. `most`: a higher
-    value comes from a counter of coarse steps."""
+    """A sampled quantity."""
 
     name: str
+    #: A count since boot, stored as a rate per second; otherwise a value that is stored unchanged.
     rate: bool = True
+    #: Cap: higher values are artifacts of a counter with coarse steps.
     most: float = math.inf
 
 
 _CPU_KINDS = ("busy", "user", "system", "iowait", "steal")
-#: measuring_cpus: those that ranks or workers may use; other_cpus: the node's others. busy includes interrupts.
+#: measuring_cpus: CPUs that ranks or workers may use; other_cpus: all others. busy includes interrupts.
 QUANTITIES = (
     *(Quantity(f"{which}_cpus_{kind}_share", most=1.0) for which in ("measuring", "other") for kind in _CPU_KINDS),
     Quantity("memory_available_bytes", rate=False),
@@ -165,14 +168,14 @@ _NOTHING = math.nan
 
 
 class Sample(NamedTuple):
-    """A reading: a value for each of QUANTITIES, NaN where there is none."""
+    """A value for each of QUANTITIES, NaN if there is none."""
 
     at_s: float
     values: tuple[float, ...]
 
 
 class Monitor:
-    """Readings of one node. `measuring`: the CPUs that ranks or workers may use, none where they may use all."""
+    """Samples of one node. `measuring`: the CPUs that ranks or workers may use; empty if they may use all."""
 
     def __init__(
         self,
@@ -187,7 +190,7 @@ class Monitor:
         self.interval_s = INTERVAL_S
 
     def read(self, counted: Reading | None = None) -> None:
-        """Read once; counts are since the node was started. `counted`: a reading of the counters that was just made."""
+        """Take a sample; counts are since boot. `counted`: a fresh reading of the counters, which saves another."""
         if counted is None:
             counted = self._counters.read() if self._counters else Reading(time.monotonic())
         nothing = (_NOTHING, _NOTHING)
@@ -205,55 +208,55 @@ class Monitor:
             self.interval_s *= 2
 
     def dirty_bytes(self) -> int | None:
-        """Bytes that waited to be written at the first reading; None if not known."""
+        """Bytes that waited to be written at the first sample; None if unknown."""
         first = dict(zip(_NAMES, self._samples[0].values, strict=True)) if self._samples else {}
         waiting = first.get("dirty_bytes", _NOTHING) + first.get("writeback_bytes", _NOTHING)
         return None if math.isnan(waiting) else int(waiting)
 
     def still_s(self) -> float:
-        """The longest time between two readings, beyond their interval."""
+        """The longest delay of a sample beyond the interval."""
         longest = max((b.at_s - a.at_s for a, b in pairwise(self._samples)), default=0.0)
         return round(max(0.0, longest - self.interval_s), 3)
 
     def stream(self) -> bytes:
-        """The readings; empty with a single one."""
+        """The samples as a stream; empty with fewer than two."""
         return encoded(self._host, self._samples, self.interval_s)
 
 
 def cpus(stat: bytes, measuring: CpuSet) -> Iterator[float]:
-    """Seconds per CPU since the node was started, of those that measure and of the others, by the text of /proc/stat:
-    busy, user, system, iowait, steal."""
+    """Mean seconds of busy, user, system, iowait and steal per CPU since boot, from the text of /proc/stat: first for
+    the CPUs of `measuring`, then for the others."""
     sums, count = {True: [0] * 5, False: [0] * 5}, {True: 0, False: 0}
     for cpu, (user, nice, system, _, iowait, irq, softirq, steal) in load.cpu_ticks(stat).items():
-        among = not measuring or cpu in measuring
+        measures = not measuring or cpu in measuring
         kinds = (user + nice + system + irq + softirq, user + nice, system, iowait, steal)
-        sums[among] = [a + b for a, b in zip(sums[among], kinds, strict=True)]
-        count[among] += 1
-    for among in (True, False):
-        yield from (_TICK_S * each / count[among] if count[among] else _NOTHING for each in sums[among])
+        sums[measures] = [a + b for a, b in zip(sums[measures], kinds, strict=True)]
+        count[measures] += 1
+    for measures in (True, False):
+        yield from (_TICK_S * each / count[measures] if count[measures] else _NOTHING for each in sums[measures])
 
 
 def memory(meminfo: bytes) -> Iterator[float]:
-    """Bytes available, dirty, in writeback and in the page cache, by the text of /proc/meminfo."""
-    found = {name: 1024.0 * int(count) for name, count in re.findall(rb"^(\w+):\s+(\d+) kB$", meminfo, re.MULTILINE)}
+    """Bytes available, dirty, in writeback and in the page cache, from the text of /proc/meminfo."""
+    sizes = {name: 1024.0 * int(count) for name, count in re.findall(rb"^(\w+):\s+(\d+) kB$", meminfo, re.MULTILINE)}
     for name in (b"MemAvailable", b"Dirty", b"Writeback"):
-        yield found.get(name, _NOTHING)
-    yield found.get(b"Cached", _NOTHING) + found.get(b"Buffers", 0.0)
+        yield sizes.get(name, _NOTHING)
+    yield sizes.get(b"Cached", _NOTHING) + sizes.get(b"Buffers", 0.0)
 
 
 def disks(stats: Sequence[bytes]) -> tuple[float, float]:
-    """Seconds busy, of the mean block device, and requests in flight on all, by /sys/class/block/*/stat."""
-    fields = [stat.split() for stat in stats]
-    if not fields or any(len(one) < 11 for one in fields):
+    """Mean busy seconds of the block devices, and requests in flight on all, from /sys/class/block/*/stat."""
+    rows = [stat.split() for stat in stats]
+    if not rows or any(len(fields) < 11 for fields in rows):
         return _NOTHING, _NOTHING
-    return sum(int(one[9]) for one in fields) / 1000 / len(fields), float(sum(int(one[8]) for one in fields))
+    return sum(int(fields[9]) for fields in rows) / 1000 / len(rows), float(sum(int(fields[8]) for fields in rows))
 
 
 # Streams
 
 
 class _Node(msgspec.Struct):
-    """The line of a node. series: quantity -> its values, None where nothing was read."""
+    """The line of a node in a stream. series: quantity -> its values, None if nothing was read."""
 
     host: str
     interval_s: float
@@ -261,11 +264,11 @@ class _Node(msgspec.Struct):
 
 
 def encoded(host: str, samples: Sequence[Sample], interval_s: float) -> bytes:
-    """Samples at about even times as a stream, empty without two of them. Pure.
+    """Samples at roughly regular times as a stream; empty with fewer than two. Pure.
 
-    The last interval lasts until the end, up to half as long again; one of less than half is part of that before. A
-    command that is shorter than two intervals has one. Where readings are missing, the rate between two holds for all
-    intervals between them.
+    The last interval lasts until the end, at most half an interval longer; a remainder of less than half an interval is
+    merged into the interval before. A command shorter than 1.5 intervals gets a single interval. If samples are
+    missing, the rate between two samples is repeated for every interval between them.
     """
     if len(samples) < 2:
         return b""
@@ -273,23 +276,23 @@ def encoded(host: str, samples: Sequence[Sample], interval_s: float) -> bytes:
         samples = [*samples[:-2], samples[-1]]
     if len(samples) == 2 and (whole_s := samples[1].at_s - samples[0].at_s) < 1.5 * interval_s:
         interval_s = max(whole_s, 1e-6)
-    found: dict[str, list[float | None]] = {}
+    series: dict[str, list[float | None]] = {}
     for k, quantity in enumerate(QUANTITIES):
         row: list[float | None] = []
         for (since_s, before), (at_s, after) in pairwise(samples):
             value, count = after[k], max(1, round((at_s - since_s) / interval_s))
             if quantity.rate:
                 value = min((after[k] - before[k]) / max(at_s - since_s, 1e-9), quantity.most)
-                value = value if value >= 0 else _NOTHING  # the count began again
+                value = value if value >= 0 else _NOTHING  # the counter was reset
             short = None if math.isnan(value) else float(f"{value:.7g}")
             row += [short if quantity.rate else None] * (count - 1) + [short]
         if any(value is not None for value in row):
-            found[quantity.name] = row
-    return msgspec.json.encode(_Node(host, round(interval_s, 6), found)) + b"\n"
+            series[quantity.name] = row
+    return msgspec.json.encode(_Node(host, round(interval_s, 6), series)) + b"\n"
 
 
 def series(stream: bytes) -> tuple[Series, ...]:
-    """The series of a stream, without quantities that this version does not know. Pure."""
+    """The series in a stream, without quantities that this version does not know. Pure."""
     return tuple(
         Series(name, tuple(_NOTHING if value is None else value for value in values), node.interval_s, host=node.host)
         for node in map(_decoder.decode, stream.splitlines())

@@ -1,7 +1,7 @@
-"""`pinning`: which CPUs the ranks and workers of an allocation are bound to, and what is stored of it. Pure.
+"""Pinning: the CPUs that the ranks and workers of an allocation are bound to, and the record of it. Pure.
 
-Facts of the nodes come from facts.py, the masks that were seen while a command ran from ranks.py;
-judge/checks/cpus.py compares the two.
+Facts of the nodes come from facts.py, the masks that were read while a command ran from ranks.py;
+judge/checks/cpus.py compares the planned masks with them.
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ BINDS: tuple[Mode, ...] = ("enforce", "strict")
 
 
 class NodesCpus(Looks, frozen=True, kw_only=True):
-    """Nodes that are alike. usable, reserved: CPU lists, None where it is not known what is reserved; by: the sources
-    of `reserved`, problems: how they disagree."""
+    """The CPUs of nodes that are alike."""
 
     hosts: tuple[str, ...]
     usable: str = ""
+    #: CPU list; None if unknown.
     reserved: str | None = None
+    #: The sources of `reserved`.
     by: tuple[str, ...] = ()
+    #: Disagreements of the sources.
     problems: tuple[str, ...] = ()
 
     @property
     def allowed(self) -> str | None:
-        """CPUs that the ranks and workers, and their threads, were allowed on, as a list; None where none was seen."""
+        """List of the CPUs that ranks, workers and their threads were allowed on; None if none was seen."""
         measuring = (p for p in self.processes if p.role in ("rank", "worker"))
         return _union(frozenset(mask for p in measuring for mask in (*p.masks, *p.thread_masks)))
 
@@ -55,8 +57,8 @@ def _union(masks: frozenset[str]) -> str | None:
 
 
 class CpuRecord(Part, frozen=True, kw_only=True):
-    """The CPUs of a phase. planned: CPU list -> how many ranks or workers of a node were to have it; None where nothing
-    was bound."""
+    """The CPUs of a phase. planned: CPU list -> number of ranks or workers of a node that should get it; None if
+    nothing was bound."""
 
     nodes: tuple[NodesCpus, ...]
     pinning: str
@@ -66,7 +68,7 @@ class CpuRecord(Part, frozen=True, kw_only=True):
 
 
 class CpuSettings(Part, frozen=True, kw_only=True):
-    """`pinning` and `cpus` of the configuration. reserved: None where the node says which.
+    """`pinning` and `cpus` of the configuration. reserved: None if the sources on the node decide.
 
     The digest of a plan depends on the order of the fields.
     """
@@ -78,37 +80,37 @@ class CpuSettings(Part, frozen=True, kw_only=True):
 
 
 def mode(settings: CpuSettings, allocated: bool) -> Mode:
-    """The mode of a campaign; default: `enforce` under a scheduler (`allocated`), where the nodes are ours."""
+    """The mode of a campaign. Default: `enforce` under a scheduler (`allocated`), where the nodes are ours."""
     return settings.pinning or ("enforce" if allocated else "verify")
 
 
 def bound(settings: CpuSettings, allocated: bool, mpi: bool = True) -> str | None:
-    """How ranks (`mpi`) or workers are bound, and the configured reserved CPUs, as records keep it; None without
-    either. Results that were measured in another way are stale."""
-    chosen, kept = mode(settings, allocated), settings.reserved
+    """How ranks (`mpi`) or workers are bound, and the configured reserved CPUs, as a text for records; None without
+    either. A result with another text is stale."""
     width = settings.width if mpi else "cpu"
-    how = (settings.placement, width) if chosen in BINDS else ()
-    said = None if kept is None else f"reserved {kept or 'none'}"
-    return "/".join(filter(None, (*how, said))) or None
+    how = (settings.placement, width) if mode(settings, allocated) in BINDS else ()
+    reserved = None if settings.reserved is None else f"reserved {settings.reserved or 'none'}"
+    return "/".join(filter(None, (*how, reserved))) or None
 
 
 @dataclass(frozen=True)
 class Pinning:
-    """The decision for the nodes of an allocation.
-
-    usable: what all nodes have in common; usable_of: host -> its own. topology: that of the first node.
-    """
+    """The decision for the nodes of an allocation."""
 
     mode: Mode
     settings: CpuSettings
+    #: Of the first node.
     topology: Topology
+    #: The usable CPUs that all nodes have in common.
     usable: CpuSet
+    #: host -> the usable CPUs of this node.
     usable_of: Mapping[str, CpuSet]
     nodes: Mapping[str, NodeFacts]
     notes: tuple[str, ...]
 
     def binding(self, ranks: int, mpi: bool) -> Binding | None:
-        """The CPUs of each of a node's ranks, or workers, which share all of them where there are too few."""
+        """The CPUs of each rank or worker of a node; None if the mode binds nothing. Workers share all usable CPUs if
+        there are fewer CPUs than workers."""
         if self.mode not in BINDS:
             return None
         if not mpi and ranks > len(self.usable):
@@ -117,7 +119,7 @@ class Pinning:
         return place(ranks, self.usable, self.topology, self.settings.placement, width)
 
     def lacks(self, ranks: int) -> str | None:
-        """Why a node cannot run so many MPI ranks, or None."""
+        """Why a node cannot run this many MPI ranks, or None."""
         if self.mode not in BINDS or ranks <= len(self.usable):
             return None
         have = f"{human_count(len(self.usable), 'usable CPU')} ({listed(self.usable)})"
@@ -127,7 +129,7 @@ class Pinning:
         )
 
     def record(self, binding: Binding | None, seen: Mapping[str, Looks] | None, mpi: bool = True) -> CpuRecord | None:
-        """The CPUs of a command for its record (docs/store.md); None if masks were not read. `seen`: host -> looks."""
+        """The CPUs of a phase for its record (docs/store.md); None if masks were not read. `seen`: host -> looks."""
         if not seen:
             return None
         return CpuRecord(
@@ -140,7 +142,7 @@ class Pinning:
 
     @cached_property
     def _examined(self) -> dict[str, NodesCpus]:
-        """host -> its CPUs, without looks: to resolve sources takes long on large nodes."""
+        """host -> its CPUs, without looks. Cached, because resolving the sources is slow on large nodes."""
         return {
             host: NodesCpus(
                 looks=0,
@@ -156,49 +158,49 @@ class Pinning:
 
 
 def _together(nodes: Sequence[NodesCpus]) -> tuple[NodesCpus, ...]:
-    """Nodes share an entry, with the worst of their looks, if they differ only in how often they were examined."""
+    """One entry, with the worst figures of the looks, for nodes that differ only in these figures."""
     groups: dict[NodesCpus, list[NodesCpus]] = {}
     for node in nodes:
-        same = structs.replace(node, hosts=(), looks=0, gap_s=0.0, cost_s=0.0, wall_s=0.0)
-        groups.setdefault(same, []).append(node)
+        entry = structs.replace(node, hosts=(), looks=0, gap_s=0.0, cost_s=0.0, wall_s=0.0)
+        groups.setdefault(entry, []).append(node)
     return tuple(
         structs.replace(
-            same,
+            entry,
             hosts=tuple(host for node in alike for host in node.hosts),
             looks=min(node.looks for node in alike),
             gap_s=max(node.gap_s for node in alike),
             cost_s=max(node.cost_s for node in alike),
             wall_s=max(node.wall_s for node in alike),
         )
-        for same, alike in groups.items()
+        for entry, alike in groups.items()
     )
 
 
 def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -> Pinning:
-    """`nodes`: host -> its facts; the first is the runner's. `slurm`: they are the nodes of a job.
+    """Decide on the CPUs of ranks and workers. Raises Refused if they must be bound and cannot be.
 
-    Raises Refused where ranks are to be bound and cannot be.
+    `nodes`: host -> its facts, the runner's node first. `slurm`: they are the nodes of a job.
     """
-    chosen = mode(settings, slurm)
+    pinning = mode(settings, slurm)
     first = next(iter(nodes.values()))
     topology = first.topology
     usable_of = {host: _allowed(facts) - parse(facts.reserved_cpus or "") for host, facts in nodes.items()}
     shared = frozenset.intersection(*usable_of.values())
-    kept = {host: facts.reserved for host, facts in nodes.items()}
-    notes = [f"note: {host}: {problem}" for host, reserved in kept.items() for problem in reserved.problems]
-    notes += [f"note: {host}: {reserved.unasked}" for host, reserved in kept.items() if reserved.unasked]
+    reserved_of = {host: facts.reserved for host, facts in nodes.items()}
+    notes = [f"note: {host}: {problem}" for host, reserved in reserved_of.items() for problem in reserved.problems]
+    notes += [f"note: {host}: {reserved.unasked}" for host, reserved in reserved_of.items() if reserved.unasked]
     overlaps: dict[str, Overlap] = {}
-    for host, facts in nodes.items() if chosen in BINDS else ():
-        if problem := overlap(_allowed(facts), kept[host], slurm, chosen == "strict"):
+    for host, facts in nodes.items() if pinning in BINDS else ():
+        if problem := overlap(_allowed(facts), reserved_of[host], slurm, pinning == "strict"):
             overlaps[host] = problem
     notes += [f"note: {problem}" for problem in alike(overlaps)]
     if not slurm and (allowed := _allowed(first)) != topology.cpus:
         notes.append(f"note: only {named(allowed)} of {listed(topology.cpus)} may be used here")
-    if chosen in BINDS:
+    if pinning in BINDS:
         fatal = {host: problem for host, problem in overlaps.items() if problem.fatal}
-        if told := alike(fatal):
-            more = f"; and {len(told) - 3} other reasons" if told[3:] else ""
-            raise Refused("; ".join(told[:3]) + more, lasting=len(fatal) == len(nodes))
+        if reasons := alike(fatal):
+            more = f"; and {len(reasons) - 3} other reasons" if reasons[3:] else ""
+            raise Refused("; ".join(reasons[:3]) + more, lasting=len(fatal) == len(nodes))
         if not shared:
             have = ", ".join(f"{host} has {listed(cpus) or 'none'}" for host, cpus in list(usable_of.items())[:4])
             raise Refused(f"the nodes have no usable CPU in common ({have}); ranks are placed alike on all", False)
@@ -209,11 +211,11 @@ def decide(settings: CpuSettings, nodes: Mapping[str, NodeFacts], slurm: bool) -
         ]
         if others := [host for host, facts in nodes.items() if _shape(facts) != _shape(first)]:
             notes.append(f"note: {named_hosts(others)}: other cores or NUMA nodes than here, where ranks are placed")
-    return Pinning(chosen, settings, topology, shared, usable_of, nodes, tuple(notes))
+    return Pinning(pinning, settings, topology, shared, usable_of, nodes, tuple(notes))
 
 
 def _shape(facts: NodeFacts) -> tuple[object, ...]:
-    return facts.cores, facts.socket_cpus, [one.cpus for one in facts.numa or ()]
+    return facts.cores, facts.socket_cpus, [node.cpus for node in facts.numa or ()]
 
 
 def _allowed(facts: NodeFacts) -> CpuSet:
@@ -226,7 +228,7 @@ def _allowed(facts: NodeFacts) -> CpuSet:
 
 @dataclass(frozen=True)
 class Binding:
-    """The CPUs of each rank of a node, by its number there. The same on every node."""
+    """The CPUs of each rank of a node, by its local number; alike on every node."""
 
     ranks: tuple[CpuSet, ...]
 
@@ -236,10 +238,10 @@ class Binding:
 
 
 def place(ranks: int, usable: CpuSet, topology: Topology, policy: Policy, width: Width = "cpu") -> Binding:
-    """A CPU (`width` cpu), or the usable CPUs of a core, for each of `ranks`; they begin anew where there are too few.
+    """A CPU (`width` cpu), or the usable CPUs of a core, for each rank; reused from the first on if there are too few.
 
-    spread: in turn over NUMA nodes, and those of each socket in turn; one per core before siblings. pack: NUMA node
-    after NUMA node, in each one per core before siblings. Raises ValueError without a usable CPU.
+    spread: NUMA nodes in turn, alternating between sockets. pack: NUMA node after NUMA node. In both, one CPU of each
+    core comes before siblings. Raises ValueError without a usable CPU.
     """
     if not usable:
         raise ValueError("there is no usable CPU")
@@ -251,12 +253,12 @@ def place(ranks: int, usable: CpuSet, topology: Topology, policy: Policy, width:
 
 def _order(usable: CpuSet, topology: Topology, policy: Policy) -> Iterator[int]:
     """The usable CPUs in the order of a policy; CPUs that /sys does not list come last."""
-    beside = topology.cpus - NO_CPUS.union(*topology.numa.values())
-    numa = sorted(filter(None, [*topology.numa.values(), beside]), key=min)
+    outside = topology.cpus - NO_CPUS.union(*topology.numa.values())
+    numa = sorted(filter(None, [*topology.numa.values(), outside]), key=min)
     sockets = [list(filter(None, (node & socket & usable for node in numa))) for socket in topology.sockets]
     nodes = list(_in_turn(sockets) if policy == "spread" else chain.from_iterable(sockets))
     nodes += filter(None, [usable.difference(*nodes)])
-    levels = []  # of each NUMA node: the first CPUs of its cores, then the second ..., each in logical order
+    levels = []  # for each NUMA node: the first CPU of each core, then the second ..., each list in logical order
     for cpus in nodes:
         cores = [sorted(core & cpus) for core in topology.cores if core & cpus]
         levels.append(list(_rows([*cores, *([cpu] for cpu in sorted(cpus - topology.cpus))])))
@@ -266,10 +268,10 @@ def _order(usable: CpuSet, topology: Topology, policy: Policy) -> Iterator[int]:
 
 
 def _in_turn(lists: Iterable[Sequence[_T]]) -> Iterator[_T]:
-    """The first item of each list, the second of each, and so on."""
+    """The first item of each list, then the second item of each, and so on."""
     return chain.from_iterable(_rows(lists))
 
 
 def _rows(lists: Iterable[Sequence[_T]]) -> Iterator[list[_T]]:
-    """The first items of all lists, their second items, and so on, as far as each list goes."""
+    """A list of the first items of all lists, a list of their second items, and so on."""
     return ([item for item in row if item is not None] for row in zip_longest(*lists))

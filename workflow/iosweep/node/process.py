@@ -1,7 +1,7 @@
-"""Running one command: with limits of its time and output, and without orphans; and stopping ourselves cleanly.
+"""Subprocesses: running a command with a timeout, a limit on output and no orphans; stopping this process cleanly.
 
-`run` is what the agent does for the runner (agent.py). The agent is the parent of the tools and adopts what they leave
-(`adopt_orphans`), so all that a command ever started stays below it, however it is started, and can be ended.
+The agent calls `run` for the runner (agent.py). The agent is the parent of the tools and adopts their orphans
+(`adopt_orphans`), so every process that a command starts stays a descendant of the agent and can be ended.
 """
 
 from __future__ import annotations
@@ -31,48 +31,43 @@ from iosweep.node.load import Load
 from iosweep.node.monitor import Watched
 from iosweep.node.ranks import Looks
 
-#: The limit of open files is raised no further: some programs close all that they might have open.
+#: The limit on open files is not raised further: some programs close every descriptor up to the limit.
 _MOST_FILES = 1 << 20
 #: Bytes of a block in getrusage.
 _BLOCK = 512
-#: Whether the kernel counts them; one without CONFIG_TASK_IO_ACCOUNTING says 0.
+#: Whether the kernel counts blocks; without CONFIG_TASK_IO_ACCOUNTING getrusage says 0.
 _COUNTS_BLOCKS = Path("/proc/self/io").exists()
-#: Time to tidy up after SIGTERM (mpiexec removes files from /tmp) before SIGKILL.
+#: Time between SIGTERM and SIGKILL, to tidy up (mpiexec removes files from /tmp).
 _TIDY_S = 1.0
-#: What a command may print, or leave in a file that is read. More is a fault, and would fill our memory.
+#: Limit on the output of a command, and on a file that it leaves to be read. More is a fault, and would fill memory.
 MOST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
 class Completed:
-    """What a command did. `exit_code` is negative for a signal, as in subprocess.
-
-    argv: what was executed; argvs: the commands of all nodes, or of a client and its servers, where there were several.
-    silent_s: for how long it had printed nothing. watched: host -> what that node did meanwhile. storage_read_bytes,
-    storage_written_bytes: of the command and all that it started here and waited for (getrusage). left_behind: its
-    processes that could not be killed, as `fio (pid 7)`.
-    """
+    """A command that has ended."""
 
     argv: tuple[str, ...]
-    exit_code: int
+    exit_code: int  # negative for a signal, as in subprocess
     timed_out: bool
     flooded: bool  # it was ended because it printed more than MOST_BYTES
     wall_s: float
-    silent_s: float = 0.0
-    left_behind: tuple[str, ...] = ()
+    silent_s: float = 0.0  # time before its first output
+    left_behind: tuple[str, ...] = ()  # processes that could not be killed, as `fio (pid 7)`
     ran_on: Mapping[str, int] | None = None  # node of a Slurm job -> ranks that were seen there at once
     stdout: bytes = b""
     stderr: bytes = b""
-    argvs: tuple[tuple[str, ...], ...] = ()
+    argvs: tuple[tuple[str, ...], ...] = ()  # commands of all nodes, or of a client and its servers, if several
+    # I/O of the command and of all processes that it started here and waited for (getrusage)
     storage_read_bytes: int | None = None
     storage_written_bytes: int | None = None
-    watched: Mapping[str, Watched] = field(default_factory=dict)
+    watched: Mapping[str, Watched] = field(default_factory=dict)  # host -> its activity meanwhile
 
     def watched_on(self, host: str, watched: Watched) -> Completed:
-        """With what the node did that ran it, which has moved the bytes of the command itself."""
-        own = {"tool_read_bytes": self.storage_read_bytes, "tool_written_bytes": self.storage_written_bytes}
-        with_own = structs.replace(watched, moved=structs.replace(watched.moved, **own))
-        return replace(self, watched={host: with_own})
+        """With the activity of the node that ran the command, to which the command's I/O is added."""
+        tool = {"tool_read_bytes": self.storage_read_bytes, "tool_written_bytes": self.storage_written_bytes}
+        with_tool = structs.replace(watched, moved=structs.replace(watched.moved, **tool))
+        return replace(self, watched={host: with_tool})
 
     @property
     def load(self) -> Load | None:
@@ -88,14 +83,14 @@ class Completed:
 
     @property
     def series(self) -> dict[str, bytes]:
-        """Streams of what the nodes did each second, and of what ranks had moved; none that are empty."""
+        """Streams of the nodes' samples (`monitor`) and of the ranks' bytes (`progress`), without empty ones."""
         monitor = b"".join(node.monitor for node in self.watched.values())
         progress = b"".join(node.progress for node in self.watched.values())
         return {name: stream for name, stream in (("monitor", monitor), ("progress", progress)) if stream}
 
 
 class Abandoned(Exception):
-    """The process that asked for a command has ended; the command was ended, too."""
+    """The process that asked for a command has ended, so the command was ended as well."""
 
 
 def adopt_orphans() -> None:
@@ -104,13 +99,13 @@ def adopt_orphans() -> None:
     fio's workers call setsid: they leave the process group, and outlive a parent that is killed.
     """
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
-    # our parent may have left: SIGCHLD ignored, which hides exit codes, and blocked or ignored signals
+    # we may inherit an ignored SIGCHLD, which hides exit codes, and blocked signals
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def allow_files() -> None:
-    """Raise our limit of open files, and so that of tools: the usual one (1024) is for programs that use select."""
+    """Raise the limit on open files, which tools inherit: the usual limit (1024) is for programs that use select."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, _MOST_FILES)), hard))
 
@@ -125,19 +120,19 @@ def run(
     cpus: Collection[int] | None = None,
     token: bool = False,
 ) -> Completed:
-    """Run a command to its end, at most `timeout_s` seconds; then it and all its descendants are killed.
+    """Run a command for at most `timeout_s` seconds, then kill it and all its descendants.
 
-    It is started in `directory` (default: the current one) on `cpus`, which its children inherit, and prints to two
-    descriptors. Raises OSError if it cannot be started, and Abandoned once the descriptor `asker` is readable, which
-    means that the process at its other end is gone. Whatever is raised, no process of the command stays. `token`: the
-    command needs TOKEN, because it starts ranks by srun.
+    It starts in `directory` (default: the current directory) on `cpus`, which its children inherit, and prints to the
+    descriptors `stdout` and `stderr`. Raises OSError if it cannot be started, and Abandoned once the descriptor `asker`
+    is readable: the process at its other end is gone. Even then no process of the command stays. `token`: the command
+    needs TOKEN, because it starts ranks by srun.
     """
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     mask = os.sched_getaffinity(0)
     try:
         try:
             if cpus is not None:
-                os.sched_setaffinity(0, cpus)  # of this thread alone, which a new process inherits
+                os.sched_setaffinity(0, cpus)  # of this thread only, whose mask a new process inherits
             process = subprocess.Popen(
                 list(argv),
                 stdin=subprocess.DEVNULL,
@@ -165,7 +160,7 @@ def run(
         raise
     if why == "abandoned":
         raise Abandoned
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)  # with all that end_descendants waited for
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)  # includes the processes that end_descendants waited for
     return Completed(
         tuple(argv),
         process.returncode if process.returncode is not None else -signal.SIGKILL,
@@ -180,19 +175,19 @@ def run(
 
 
 def keep_to(cpus: Collection[int]) -> None:
-    """Use these CPUs only, from now on, and so does what is started from here. Raises OSError."""
+    """Bind this process, and so all that it starts from now on, to some CPUs. Raises OSError."""
     for thread in Path("/proc/self/task").iterdir():
         with contextlib.suppress(ProcessLookupError):
             os.sched_setaffinity(int(thread.name), cpus)
 
 
-#: The size of the output is read after this share of the time since the start, at least and at most so often.
+#: Interval between looks at the size of the output, as a share of the time since the start; its minimum and maximum.
 _SHARE, _SOON_S, _SELDOM_S = 1 / 40, 0.01, 0.1
 
 
 def _wait(process: subprocess.Popen[bytes], timeout_s: float, printed: Sequence[int], asker: int) -> tuple[str, float]:
-    """Wait for the end; the reason to wait no longer (empty: it has ended), and how long the first of `printed` was
-    empty. On a pidfd: Popen.wait looks every 50 ms."""
+    """Wait for a process; returns the reason to wait no longer (empty: it has ended), and the time before the first of
+    `printed` got output. By a pidfd, because Popen.wait polls every 50 ms."""
     began, silent_s = time.monotonic(), 0.0
     handle = _pidfd(process.pid)
     try:
@@ -219,7 +214,7 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float, printed: Sequence[
 
 
 def _pidfd(pid: int) -> int | None:
-    """A handle that is readable once a process has ended; None before Linux 5.3. Raises ProcessLookupError."""
+    """A descriptor that is readable once a process has ended; None before Linux 5.3. Raises ProcessLookupError."""
     try:
         return os.pidfd_open(pid)
     except ProcessLookupError:
@@ -230,9 +225,9 @@ def _pidfd(pid: int) -> int | None:
 
 @contextlib.contextmanager
 def memory(name: str) -> Iterator[BinaryIO]:
-    """A file in memory that is appended to: a script's `> /dev/stdout` must not write over what others wrote.
+    """A file in memory, in append mode: `> /dev/stdout` in a script must not overwrite the output of others.
 
-    Not a pipe, which a descendant that survives its parent would hold open; and not a file on a disk that may be full.
+    Not a pipe, which a descendant that survives its parent would hold open; nor a file on a disk, which may be full.
     """
     handle = os.memfd_create(name)
     fcntl.fcntl(handle, fcntl.F_SETFL, os.O_APPEND)
@@ -241,10 +236,10 @@ def memory(name: str) -> Iterator[BinaryIO]:
 
 
 def end_descendants(spare: Collection[int] = (), tidy: bool = False, patience_s: float = 5.0) -> set[int]:
-    """Kill all that is below us, but children to `spare`; returns the ids of those that would not die.
+    """Kill all descendants of this process except children to `spare`; returns the ids of those that would not die.
 
-    `tidy`: SIGTERM comes first. What loses its parent becomes our child, so this ends when there is none, daemons and
-    other sessions included.
+    `tidy`: SIGTERM comes first. Orphans become our children, so no descendant escapes, neither a daemon nor a process
+    in another session.
     """
     end = time.monotonic() + _TIDY_S
     if tidy:
@@ -261,14 +256,14 @@ def end_descendants(spare: Collection[int] = (), tidy: bool = False, patience_s:
 
 
 def children() -> set[int]:
-    """Our children, those that have ended and were not waited for included."""
+    """Our children, including zombies."""
     return set(map(int, procfs.children(str(os.getpid()))))
 
 
 def _below(spare: Collection[int]) -> set[int]:
-    """All descendants that live."""
+    """All living descendants of this process."""
     ended = True
-    while ended:  # what those leave that have ended becomes ours
+    while ended:  # children of a process that has ended become ours
         ours, ended = children() - set(spare), False
         for child in ours:
             try:
@@ -280,24 +275,24 @@ def _below(spare: Collection[int]) -> set[int]:
 
 def _signal_all(pids: Iterable[int], number: signal.Signals) -> None:
     for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # another user's, started with sudo
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # a process of another user, by sudo
             os.kill(pid, number)
 
 
-#: Ctrl-C, a scheduler that ends a job, a terminal that is closed, a scheduler that warns or a person.
+#: Sent by Ctrl-C; a scheduler that ends a job; a terminal that closes; a scheduler that warns, or a person.
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 
 
 class Stopped(BaseException):
-    """We were asked to stop; the message says by what. BaseException, so that nothing on the way takes it for a
-    failure."""
+    """This process was asked to stop; the message says by what. A BaseException, so that no handler of errors on the
+    way catches it."""
 
 
 @contextlib.contextmanager
 def stoppable(works_for: Sequence[int] = ()) -> Iterator[None]:
-    """Turn the first of those signals into Stopped, and ignore what follows while we end cleanly.
+    """Turn the first signal of STOPPING into Stopped, and ignore all later ones, so that this process ends cleanly.
 
-    `works_for`: processes that need the result; the end of one of them stops us, too.
+    `works_for`: processes that need the result; this process also stops when one of them ends.
     """
     why = [""]
 
@@ -308,9 +303,9 @@ def stoppable(works_for: Sequence[int] = ()) -> Iterator[None]:
 
     def gone(pid: int) -> None:
         why[0] = f"the end of process {pid}, which had started it"
-        signal.pthread_kill(main, signal.SIGUSR1)  # not os.kill: the handler runs where it interrupts what waits
+        signal.pthread_kill(main, signal.SIGUSR1)  # not os.kill: it has to interrupt the main thread
 
-    # what is ignored stays ignored (nohup); ours is never
+    # signals that are ignored stay ignored (nohup), except SIGUSR1, which we send
     before = {
         each: signal.signal(each, stop)
         for each in STOPPING
@@ -331,15 +326,15 @@ def stoppable(works_for: Sequence[int] = ()) -> Iterator[None]:
 
 
 def _watch(pids: Sequence[int], until: int, gone: Callable[[int], None]) -> None:
-    """Call `gone` with the first of some processes that ends; return at the end of the descriptor `until`."""
+    """Call `gone` with the id of the first process that ends; return when the other end of `until` is closed."""
     handles: dict[int, int] = {}
     try:
         for pid in pids:
             try:
                 handle = _pidfd(pid)
-            except ProcessLookupError:  # already
+            except ProcessLookupError:  # it has ended already
                 return gone(pid)
-            if handle is not None:  # else we end with the signals alone
+            if handle is not None:  # else only signals stop us
                 handles[handle] = pid
         ready, _, _ = select.select([until, *handles], [], [])
         if until not in ready:

@@ -100,18 +100,18 @@ class Agent:
         timeout_s: float,
         directory: Path | None = None,
         cpus: Collection[int] | None = None,
-        wanted: ExpectedProcesses | None = None,
+        expected: ExpectedProcesses | None = None,
         token: bool = False,
         around: Surroundings | None = None,
     ) -> process.Completed:
-        """`process.run` in the child, which looks at the node meanwhile (`around`), and at ranks or workers (`wanted`).
+        """`process.run` in the child, which also watches the node (`around`) and its ranks or workers (`expected`).
 
-        Raises TargetError if the command cannot be started. Whatever is raised meanwhile (a signal of ours), no process
-        of the command stays.
+        Raises TargetError if the command cannot be started. Even if a signal interrupts this call, no process of the
+        command stays.
         """
         with process.memory("stdout") as stdout, process.memory("stderr") as stderr:
             where, on = str(directory) if directory else None, None if cpus is None else sorted(cpus)
-            arguments = (argv, timeout_s, where, on, wanted, token, around)
+            arguments = (argv, timeout_s, where, on, expected, token, around)
             printed = stdout.fileno(), stderr.fileno()
             done: process.Completed
             (done,) = self._ask([(execute, arguments)], timeout_s + _SLACK_S, printed)
@@ -285,7 +285,7 @@ def execute(
     timeout_s: float,
     directory: str | None,
     cpus: list[int] | None,
-    wanted: ExpectedProcesses | None,
+    expected: ExpectedProcesses | None,
     token: bool,
     around: Surroundings | None,
 ) -> process.Completed:
@@ -294,7 +294,7 @@ def execute(
     watch, silent_s = None, 0.0
     if around:
         of_target = identify.counters_of(around.mount, around.fstype)
-        watch = Watch(around, of_target, wanted=wanted, among=lambda: procfs.below(str(os.getpid())))
+        watch = Watch(around, of_target, expected=expected, among=lambda: procfs.below(str(os.getpid())))
     try:
         done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus, token)
         silent_s = done.silent_s
