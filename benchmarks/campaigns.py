@@ -26,7 +26,7 @@ from iosweep.plan.model import Plan, Point
 from iosweep.run import allocation
 from iosweep.run.progress import Lines
 from iosweep.store.record import Record
-from iosweep.store.store import Store, unpack
+from iosweep.store.store import Store, unpack_archive
 from measure import CannotRun
 
 #: For a child that is to know the tools in benchmarks/tools, as we do. The others plan and check as always.
@@ -129,7 +129,7 @@ def fill(made: Plan, results: Path, work: Path, repetitions: int = 1, phase_time
     record = next(Store(work / name).records_of(sample.points[0].id, Record))
     archive = Store(work / name).raw(record)
     assert archive
-    streams = {f"rand_read.{name}": data for name, data in unpack(archive)["rand_read"].items()}
+    streams = {f"rand_read.{name}": data for name, data in unpack_archive(archive)["rand_read"].items()}
     document = msgspec.json.decode(streams["rand_read.stdout"])
     shutil.copytree(work / name / "nodes", results / "nodes", dirs_exist_ok=True)
     draw = random.Random(1)

@@ -26,7 +26,7 @@ from iosweep.commands import plan
 from iosweep.node import pinning, procfs
 from iosweep.node.facts import collect
 from iosweep.node.load import Surroundings
-from iosweep.node.monitor import Watch
+from iosweep.node.monitor import NodeWatch
 from iosweep.node.process import Completed
 from iosweep.node.ranks import ExpectedProcesses, Looks
 from iosweep.plan.launchers import LAUNCHERS
@@ -161,7 +161,7 @@ def _watching(work: Path, cpus: tuple[str, ...], rounds: int) -> Row:
     shares = []
     for _ in range(rounds):
         used_s, began = time.process_time(), time.monotonic()
-        watch = Watch(Surroundings(place.fstype, place.point, bound=cpus), target)
+        watch = NodeWatch(Surroundings(place.fstype, place.point, bound=cpus), target)
         time.sleep(_WATCHED_S)
         watch.end()
         shares.append((time.process_time() - used_s) / (time.monotonic() - began))

@@ -31,7 +31,7 @@ from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.run.repetition import tool_commands
 from iosweep.store.record import Record
-from iosweep.store.store import Store, unpack
+from iosweep.store.store import Store, unpack_archive
 from measure import IOSWEEP, CannotRun, Row, Size, child, seconds
 
 sys.path.append(str(cluster.ROOT / "tests/support"))
@@ -187,7 +187,7 @@ def _merged(made: Plan, results: Path, work: Path, nodes: int, copies: int = 100
     record = next(store.records_of(point.id, Record))
     archive = store.raw(record)
     assert archive
-    raw = {f"{phase}.{name}": data for phase, own in unpack(archive).items() for name, data in own.items()}
+    raw = {f"{phase}.{name}": data for phase, own in unpack_archive(archive).items() for name, data in own.items()}
     with campaigns._without_sync():
         for number in range(1, copies + 1):
             target.commit(point.id, number, replace(record, repetition=number), raw)

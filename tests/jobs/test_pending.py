@@ -10,7 +10,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.jobs import pending
-from iosweep.jobs.pending import Watch
+from iosweep.jobs.pending import QueueWatch
 from iosweep.slurm import query
 from iosweep.slurm.query import Job
 
@@ -70,19 +70,19 @@ def test_a_job_is_known_by_its_comment_and_directory() -> None:
 
 
 def test_what_waits_for_ever_is_ended_once_that_lasts() -> None:
-    watch, bad = Watch("weka", "/d"), replace(WAITS, reason="PartitionConfig")
+    watch, bad = QueueWatch("weka", "/d"), replace(WAITS, reason="PartitionConfig")
     assert watch.decide([bad], 0) == ([], [])
     assert watch.decide([WAITS], 3) == ([], [])  # it was a moment's
     assert watch.decide([bad], 6) == ([], [])
     [(job, why)], told = watch.decide([bad], 12)
     assert (job, told) == (bad, [])
     assert why == pending.remedy("PartitionConfig")
-    lists = Watch("weka", "/d", lists=True)  # squeue shows why one of several partitions does not take it
+    lists = QueueWatch("weka", "/d", lists=True)  # squeue shows why one of several partitions does not take it
     assert [lists.decide([bad], now_s)[0] for now_s in (0, 6, 12)] == [[], [], []]
 
 
 def test_jobs_of_others_are_left_alone() -> None:
-    watch = Watch("weka", "/d")
+    watch = QueueWatch("weka", "/d")
     bad = replace(WAITS, reason="PartitionConfig")
     others = [
         replace(bad, directory="/e"),
@@ -95,7 +95,7 @@ def test_jobs_of_others_are_left_alone() -> None:
 
 
 def test_waiting_jobs_are_mentioned_at_intervals() -> None:
-    watch, told = Watch("weka", "/d"), []
+    watch, told = QueueWatch("weka", "/d"), []
     reasons = {0: "None", 20: "Priority", 40: "Resources", 60: "Priority", 200: "Licenses", 300: "Dependency"}
     reason = ""
     for now_s in range(0, 4000, 10):
@@ -109,7 +109,7 @@ def test_waiting_jobs_are_mentioned_at_intervals() -> None:
 
 
 def test_words_on_jobs_that_wait_and_run(snapshot: SnapshotAssertion) -> None:
-    watch = Watch("weka", "/d")
+    watch = QueueWatch("weka", "/d")
     at = time.mktime((2033, 5, 17, 14, 5, 0, 0, 0, -1))
     said = [watch.sentence(replace(RUNS, ends=at)) for _ in range(2)]  # how to see more is told once
     said += [watch.sentence(one) for one in (replace(RUNS, ends=None), WAITS)]

@@ -11,8 +11,8 @@ from msgspec import structs
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.config.sweeps import RepetitionRule
-from iosweep.details import NodeRate, Series
 from iosweep.errors import cause
+from iosweep.histograms import NodeRate, Series
 from iosweep.judge import findings, verdict
 from iosweep.judge.checks import CHECKS
 from iosweep.judge.findings import NOT_APPLICABLE, Check, Observation, failed, passed, unchecked

@@ -2,7 +2,7 @@
 
 import json
 
-from iosweep.details import NodeRate
+from iosweep.histograms import NodeRate
 from iosweep.judge.checks.stragglers import rates_of_run
 from iosweep.tools import Evidence, Parsed
 

@@ -32,7 +32,7 @@ from iosweep.node.load import (
     quotas,
     shares,
 )
-from iosweep.node.monitor import Watch
+from iosweep.node.monitor import NodeWatch
 
 STAT = b"""cpu  99 99 99 99 99 99 99 99 0 0
 cpu0 100 10 50 800 20 5 5 10 0 0
@@ -317,7 +317,7 @@ def test_a_node_is_looked_at_from_a_moment_after_the_start_to_the_end(
         monkeypatch.setattr(monitor, "threading", time)
         busy = lambda *_: Cpus(round(60 * time.now), round(100 * time.now), 0)  # noqa: B023, E731
         monkeypatch.setattr(load, "cpu_times", busy)
-        seen = Watch(Surroundings(), IoCounters(Mounted("/mnt", "0:9", "tmpfs", ""), lambda _: None)).end().load
+        seen = NodeWatch(Surroundings(), IoCounters(Mounted("/mnt", "0:9", "tmpfs", ""), lambda _: None)).end().load
         assert (seen and (seen.busy, seen.ours, seen.window_s)) == (window_s and (0.6, 0.0, window_s))
 
 

@@ -72,7 +72,9 @@ def go(argv: Sequence[str], timeout_s: float = PATIENCE_S, **more: Any) -> proce
             os.close(listening)
             os.close(held)
         stdout.seek(0), stderr.seek(0)
-        return replace(done, stdout=stdout.read(process.MOST_BYTES), stderr=stderr.read(process.MOST_BYTES))
+        return replace(
+            done, stdout=stdout.read(process.MOST_PRINTED_BYTES), stderr=stderr.read(process.MOST_PRINTED_BYTES)
+        )
 
 
 def sh(script: str, timeout_s: float = PATIENCE_S) -> process.Completed:
@@ -165,7 +167,7 @@ def test_what_holds_the_output_is_not_waited_for() -> None:
 
 
 def test_what_prints_without_end_is_ended_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "MOST_BYTES", 1000)
+    monkeypatch.setattr(process, "MOST_PRINTED_BYTES", 1000)
     monkeypatch.setattr(process, "_TIDY_S", 600)
     for script in ("yes", "exec yes >&2"):
         done = sh(f"echo once; {script}", 300)

@@ -10,7 +10,7 @@ import pytest
 
 import results_factory as factory
 from iosweep.analysis.summary import PointSummary, summarize
-from iosweep.details import Series
+from iosweep.histograms import Series
 from iosweep.report import results_table
 from iosweep.tables.reader import load, load_latencies
 from results_factory import row, sweep

@@ -43,7 +43,7 @@ def test_every_node_answers_and_an_error_names_its_node(local_job: str, tmp_path
         with pytest.raises(Refused, match="on n1: "):
             made.call(node_agent.facts, f"{tmp_path}/none", {})
         with pytest.raises(TargetError) as caught:
-            made.run({"n1": ["/bin/true"], "n2": ["/nonexistent/tool"]}, PATIENCE_S)
+            made.run_at_once({"n1": ["/bin/true"], "n2": ["/nonexistent/tool"]}, PATIENCE_S)
         assert caught.value.node == "n2"
         assert made.call(node_agent.hello)  # none of that ends them
 
@@ -53,14 +53,14 @@ def test_output_and_files_of_each_node_come_whole(local_job: str) -> None:
     script = "for k in 10 2; do echo $SLURMD_NODENAME > a.$k.log; done; pwd"
     with remote(local_job) as made:
         writes = ["sh", "-c", script]
-        wrote = made.run(dict.fromkeys(HOSTS, writes), PATIENCE_S, None, {"log": "a.*.log", "no": "x"})
-        flood = made.run({"n1": ["echo", "x"], "n2": ["yes"]}, PATIENCE_S)
+        wrote = made.run_at_once(dict.fromkeys(HOSTS, writes), PATIENCE_S, None, {"log": "a.*.log", "no": "x"})
+        flood = made.run_at_once({"n1": ["echo", "x"], "n2": ["yes"]}, PATIENCE_S)
     for host in HOSTS:
         assert wrote[host].streams.keys() == {"stdout", "stderr", "log"}
         assert wrote[host].streams["log"] == f"==> a.2.log <==\n{host}\n==> a.10.log <==\n{host}\n".encode()
         assert not Path(wrote[host].done.stdout.decode().strip()).exists()
     assert [flood[host].done.flooded for host in HOSTS] == [False, True]
-    assert len(flood["n2"].done.stdout) == process.MOST_BYTES
+    assert len(flood["n2"].done.stdout) == process.MOST_PRINTED_BYTES
 
 
 @pytest.mark.local
@@ -68,7 +68,7 @@ def test_a_command_that_takes_too_long_on_one_node_is_ended_there(local_job: str
     short, long = "echo here; exit 7", "(setsid sleep 4321.1 &); sleep 4321.2"
     with remote(local_job) as made:
         for limit_s in (0.6, 6, 60):  # until it is long enough for the short one
-            done = made.run({"n1": ["sh", "-c", short], "n2": ["sh", "-c", long]}, limit_s)
+            done = made.run_at_once({"n1": ["sh", "-c", short], "n2": ["sh", "-c", long]}, limit_s)
             if not done["n1"].done.timed_out:
                 break
         assert not of(local_job, "sleep 4321")
@@ -138,7 +138,7 @@ from iosweep.run import agents as node_agent
 from iosweep.run.agents import RemoteAgents
 from iosweep.slurm import query
 with RemoteAgents(job, hosts, 600) as agents:
-    ran = agents.run(dict.fromkeys(hosts, given[0]), 600)
+    ran = agents.run_at_once(dict.fromkeys(hosts, given[0]), 600)
     answer = {
         "step": agents.step, "steps": query._steps(job), "hello": agents.call(node_agent.hello),
         "whole": {host: [getattr(one.done, name) == random.Random(host + name).randbytes(1 << 20)
@@ -166,7 +166,7 @@ from iosweep.errors import AllocationError
 from iosweep.run.agents import RemoteAgents
 with RemoteAgents(job, hosts, 600) as agents:
     try:
-        agents.run(dict.fromkeys(hosts, ["sh", "-c", "setsid sleep 4321.3 & sleep 4321.4"]), 600)
+        agents.run_at_once(dict.fromkeys(hosts, ["sh", "-c", "setsid sleep 4321.3 & sleep 4321.4"]), 600)
     except AllocationError as error:
         sys.exit(error.code)
 """

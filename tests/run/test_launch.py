@@ -96,7 +96,7 @@ def test_no_link_in_the_scratch_directory_is_followed_to_read_or_remove(commands
 
 
 def test_a_file_that_is_too_large_is_not_read(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agents, "MOST_BYTES", 1000)
+    monkeypatch.setattr(agents, "MOST_PRINTED_BYTES", 1000)
     found = run(commands, "head -c 1000 /dev/zero > log; head -c 1001 /dev/zero > summary.json")
     assert found == {"stdout": b"", "stderr": b"", "log": bytes(1000)}
 
@@ -132,7 +132,7 @@ class Agents:
     def clocks(self) -> dict[str, Clock]:
         return {"n1": Clock(0.0, 0.001), "n2": Clock(5.0, 0.002), "n3": Clock(-2.0, 0.003)}
 
-    def run(
+    def run_at_once(
         self,
         commands: dict[str, list[str]],
         timeout_s: float,

@@ -161,7 +161,7 @@ def test_only_files_are_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / "folder.json").mkdir()
     with (tmp_path / "large.json").open("wb") as file:
-        file.truncate(documents.MOST_BYTES + 1)
+        file.truncate(documents.MOST_DOCUMENT_BYTES + 1)
     for name in ("link", "pipe", "folder", "large"):
         with pytest.raises(Damaged):
             documents.read(tmp_path / f"{name}.json")

@@ -16,7 +16,7 @@ from iosweep.errors import Refused
 from iosweep.files import documents
 from iosweep.store import store as store_module
 from iosweep.store.record import ClaimedTarget, Missing, Needs, Record, RecordHead, Refusal
-from iosweep.store.store import Store, unpack
+from iosweep.store.store import Store, unpack_archive
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
 RAW = {"rand_read.stdout": b"{}" * 100, "rand_read.summary": b"[]" * 9, "rand_read.stderr": b"x"}
@@ -94,7 +94,9 @@ def test_what_is_committed_is_found(store: Store) -> None:
     archive = store.raw(found)
     assert archive is not None
     # what is parsed: not standard error, whose first lines are in the result
-    assert unpack(archive) == {"rand_read": {"stdout": RAW["rand_read.stdout"], "summary": RAW["rand_read.summary"]}}
+    assert unpack_archive(archive) == {
+        "rand_read": {"stdout": RAW["rand_read.stdout"], "summary": RAW["rand_read.summary"]}
+    }
     with zipfile.ZipFile(io.BytesIO(archive)) as file:  # and any unzip reads it
         assert {name: file.read(name) for name in file.namelist()} == RAW
     assert files(store) == ["r001-1.json", "r001-1.zip"]

@@ -20,8 +20,8 @@ import pyarrow.parquet as parquet
 
 from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.config.sweeps import RepetitionRule
-from iosweep.details import FACTOR, bin_of
 from iosweep.files.documents import dump
+from iosweep.histograms import FACTOR, bin_of
 from iosweep.plan.model import SweepFacts
 from iosweep.programs import programs
 from iosweep.tables import columns, reader

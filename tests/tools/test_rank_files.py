@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from iosweep.details import NodeRate
-from iosweep.tools import Step, logs, tools
+from iosweep.histograms import NodeRate
+from iosweep.tools import Step, messages, tools
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 IOR, MDTEST = tools()["ior"], tools()["mdtest"]
@@ -72,7 +72,7 @@ def test_each_rank_of_mdtest_has_its_rate_in_every_phase() -> None:
 
 
 def column(document: bytes, tasks: int = 3) -> list[float]:
-    return logs.rank_column(document, "rate-File stat", tasks)
+    return messages.rank_column(document, "rate-File stat", tasks)
 
 
 def test_a_file_that_is_not_whole_tells_nothing() -> None:

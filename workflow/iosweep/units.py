@@ -13,7 +13,7 @@ _BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 #: Upper limits: a size in 64 bits, a duration of a century, a number of nodes or repetitions.
-MOST_BYTES, MOST_SECONDS = (1 << 63) - 1, 36525 * 86400.0
+LARGEST_SIZE, MOST_SECONDS = (1 << 63) - 1, 36525 * 86400.0
 MOST_COUNT = 65536
 
 SIZE_PATTERN = r"^[0-9]+[kmgtpKMGTP]?$"
@@ -32,10 +32,10 @@ def parse_size(value: object) -> int:
         digits = digits.lstrip("0")
         # Python refuses to convert thousands of digits; more than 20 are too many anyway
         size = int(digits[:20] or "0") * unit
-    if size is not None and size <= MOST_BYTES:
+    if size is not None and size <= LARGEST_SIZE:
         return size
     if size is not None:
-        raise ValueError(f"larger than {MOST_BYTES:,} bytes (8 EiB), the most that a size may be")
+        raise ValueError(f"larger than {LARGEST_SIZE:,} bytes (8 EiB), the most that a size may be")
     raise ValueError("not a size; write bytes, or a whole number with k, m, g, t or p (binary), for example 4k or 16g")
 
 

@@ -115,7 +115,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._jobs: dict[str, MeasureJob] = {}  # all that were submitted, by number
         jobs = [job for job in self.dag.needrun_jobs() if job.name == RULE]
         lists = any("," in (self._work(job).site.partition or "") for job in jobs)
-        self._watch = pending.Watch(self._campaign, os.path.realpath(Path.cwd()), lists)
+        self._watch = pending.QueueWatch(self._campaign, os.path.realpath(Path.cwd()), lists)
         self._explained: set[str | None] = set()
         self._next: dict[MeasureJob, Next] = {}
         if "SLURM_JOB_ID" in os.environ:  # its options would become those of our jobs

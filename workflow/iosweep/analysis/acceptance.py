@@ -20,7 +20,7 @@ from iosweep.config.criteria import DECIMAL, Criterion, Published, Selector, Sub
 from iosweep.judge import statistics
 from iosweep.judge.agreement import COUNTED
 from iosweep.judge.findings import REASONS
-from iosweep.judge.statistics import ENOUGH, MOST_REPETITIONS, Interval
+from iosweep.judge.statistics import LEAST_FOR_INTERVAL, MOST_REPETITIONS, Interval
 from iosweep.plan.headline_groups import load, suites_of, unfit
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.columns import NOT_YET
@@ -278,12 +278,12 @@ def _no_figure(results: Sequence[PointSummary]) -> Reason:
 
 
 def _no_interval(best: Best, n: int, advise: bool) -> Reason:
-    if n < ENOUGH:
+    if n < LEAST_FOR_INTERVAL:
         kind, counts = ("fresh repetition" if best.confirmed else "repetition"), "counts" if n == 1 else "count"
-        few = f"{human_count(n, kind)} that {counts}, and an interval needs {ENOUGH}"
+        few = f"{human_count(n, kind)} that {counts}, and an interval needs {LEAST_FOR_INTERVAL}"
         if absent := _absent(best):
             return absent.after(f"{few}: ")
-        return Reason(f"{few}: {_set(best, ENOUGH)}" if advise else few)
+        return Reason(f"{few}: {_set(best, LEAST_FOR_INTERVAL)}" if advise else few)
     if best.result.host_sets > 1 and not best.result.in_turn:
         return Reason("its repetitions ran on different nodes, so they have no interval")
     return Reason("a repetition has a figure of zero, so there is no interval")

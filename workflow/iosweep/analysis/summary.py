@@ -16,7 +16,7 @@ from statistics import fmean, median
 from iosweep.judge import agreement, statistics
 from iosweep.judge.agreement import COUNTED, RepeatedFigure
 from iosweep.judge.findings import REASONS
-from iosweep.judge.statistics import ENOUGH, Grade, Interval, grade
+from iosweep.judge.statistics import LEAST_FOR_INTERVAL, Grade, Interval, grade
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.reader import ResultRow, RowVerdict, Value
 from iosweep.tools import phases
@@ -258,7 +258,7 @@ def summarize_values(values: Sequence[float], interval: Interval | None = None) 
         high=max(values),
         sd=math.sqrt(statistics.variance(values)) if n > 1 else None,
         values=tuple(values),
-        interval=interval if n >= ENOUGH else None,
+        interval=interval if n >= LEAST_FOR_INTERVAL else None,
     )
 
 

@@ -12,7 +12,7 @@ from iosweep.errors import CommandError, ExitCode
 from iosweep.ingest import outputs
 from iosweep.ingest.outputs import File
 from iosweep.judge.findings import REASONS
-from iosweep.store.ingested import MOST_BYTES
+from iosweep.store.ingested import MOST_FILE_BYTES
 from iosweep.tools.reading import Reading
 
 #: Version of the JSON document. It changes if a key is removed or redefined, not if one is added.
@@ -37,7 +37,7 @@ def run(arguments: Namespace) -> int:
     clean = True
     for path in arguments.path:
         standard = path == "-"
-        for file in [File("-", sys.stdin.buffer.read(MOST_BYTES))] if standard else outputs.files(Path(path)):
+        for file in [File("-", sys.stdin.buffer.read(MOST_FILE_BYTES))] if standard else outputs.files(Path(path)):
             read = file.reason or outputs.readings(file.data)
             if isinstance(read, str):
                 skipped.append({"file": file.name, "text": f"{file.name} {read}"})

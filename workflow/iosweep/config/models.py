@@ -28,7 +28,7 @@ from iosweep.config.sections import (
     UnknownName,
     count,
     size,
-    unknown,
+    suggest_known,
 )
 from iosweep.config.sweeps import RepetitionRule
 from iosweep.tools import Option, Tool, parameters, tools
@@ -110,7 +110,7 @@ def _suite(value: object) -> str:
     known = sorted(file.stem for file in SUITES.glob("*.yaml"))
     if value in known:
         return str(value)
-    raise UnknownName(unknown("suite", str(value), known))
+    raise UnknownName(suggest_known("suite", str(value), known))
 
 
 class SuiteEntry(Strict):

@@ -157,7 +157,7 @@ class UnknownName(ValueError):
     """A value that must be one of several names. The message quotes it."""
 
 
-def unknown(what: str, name: str, known: Iterable[object]) -> str:
+def suggest_known(what: str, name: str, known: Iterable[object]) -> str:
     """`unknown key `thread`; did you mean `threads`? (known: ...)`"""
     names = [str(k) for k in known]
     hint = text.did_you_mean(name, names)

@@ -15,7 +15,7 @@ from msgspec import structs
 from pydantic import BaseModel, ValidationError
 
 from iosweep.config import criteria, models, sections
-from iosweep.config.sections import unknown
+from iosweep.config.sections import suggest_known
 from iosweep.config.sweeps import Config, Sweep
 from iosweep.config.yaml_lines import COMMAND_LINE, Document, KeyPath, dotted, load
 from iosweep.errors import ConfigError, Problem
@@ -41,17 +41,17 @@ def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem
         return document.problem(path, "belongs under axes: write `axes: {nodes: [...]}`")
     if kind == "extra_forbidden":
         keys = _keys(model).get(tuple(part for part in detail["loc"][:-1] if not isinstance(part, int)), [])
-        return document.problem(path, unknown("key", str(path[-1]), keys))
+        return document.problem(path, suggest_known("key", str(path[-1]), keys))
     if kind == "missing":
         return document.problem(path[:-1], f"`{path[-1]}` is missing")
     if kind.startswith("union_tag"):
         entry = value if isinstance(value, dict) else {}
         if "tool" in entry:
-            return document.problem((*path, "tool"), unknown("tool", str(entry["tool"]), tools()))
+            return document.problem((*path, "tool"), suggest_known("tool", str(entry["tool"]), tools()))
         return document.problem(path, "is neither a sweep (it has no `tool`) nor a suite (it has no `suite`)")
     if kind == "literal_error":
         choices = [c.strip("'") for c in detail["ctx"]["expected"].replace(" or ", ", ").split(", ")]
-        return document.problem(path, unknown("value", str(value), choices))
+        return document.problem(path, suggest_known("value", str(value), choices))
     message = {
         "list_type": f"must be a list, for example {_LISTS.get(str(path[-1]), '[1, 2, 4]')}",
         "model_type": "must be a mapping of keys to values",

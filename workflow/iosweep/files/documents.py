@@ -65,7 +65,7 @@ class Document(Part, frozen=True, kw_only=True):
 Kind = TypeVar("Kind")
 
 #: Largest document. A result of 1,000 nodes has some MiB.
-MOST_BYTES = 64 << 20
+MOST_DOCUMENT_BYTES = 64 << 20
 #: The format that is written and read.
 FORMAT = 1
 _FORMAT = re.compile(rb'\{\s*"format": (\d{1,6}),')
@@ -106,7 +106,7 @@ def seal(text: bytes) -> bytes:
 
 def read(path: str | os.PathLike[str], kind: type[Part] | None = None) -> dict[str, object]:
     """A stored document with all its keys; those of a type are checked. Raises FileNotFoundError, Damaged."""
-    document = load(content(path, MOST_BYTES), path)
+    document = load(content(path, MOST_DOCUMENT_BYTES), path)
     if kind:
         fits(document, kind, path)
     return document
@@ -114,7 +114,7 @@ def read(path: str | os.PathLike[str], kind: type[Part] | None = None) -> dict[s
 
 def read_as(path: str | os.PathLike[str], kind: type[Kind]) -> Kind:
     """A stored document of a type. Raises FileNotFoundError, Damaged."""
-    return decode(content(path, MOST_BYTES), kind, path)
+    return decode(content(path, MOST_DOCUMENT_BYTES), kind, path)
 
 
 def load(data: bytes, path: str | os.PathLike[str] = "") -> dict[str, object]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from iosweep.store.ingested import MOST_BYTES
+from iosweep.store.ingested import MOST_FILE_BYTES
 from iosweep.text import printable
 from iosweep.tools import tools
 from iosweep.tools.reading import Reading
@@ -62,8 +62,8 @@ def _read(path: Path, follow: bool) -> File:
             return File(name, reason="is a symbolic link")
         if not stat.S_ISREG(status.st_mode):
             return File(name, reason="is no regular file")
-        if status.st_size > MOST_BYTES:
-            return File(name, reason=f"is larger than {MOST_BYTES >> 20} MiB, which no output of a tool is")
+        if status.st_size > MOST_FILE_BYTES:
+            return File(name, reason=f"is larger than {MOST_FILE_BYTES >> 20} MiB, which no output of a tool is")
         return File(name, path.read_bytes())
     except OSError as error:
         return File(name, reason=f"cannot be read: {error.strerror or error}")

@@ -102,7 +102,7 @@ class _Seen:
 
 
 @dataclass
-class Watch:
+class QueueWatch:
     """Decides what to do about the jobs of one run, at each answer of Slurm. Pure: the executor does it.
 
     `lists`: jobs name several partitions, and squeue shows the reason of one of them.

@@ -123,7 +123,7 @@ def precise(figure: RepeatedFigure, interval: Interval | None) -> Finding:
         return NOT_APPLICABLE
     if copies:
         return failed(f"{copies + 1} of its {number} repetitions have the same figures: one report, counted again")
-    if number < statistics.ENOUGH:
+    if number < statistics.LEAST_FOR_INTERVAL:
         return unchecked("one repetition" if number == 1 else f"{number} repetitions: at least 3 have an interval")
     if not figure.comparable:
         return unchecked("the repetitions ran on different nodes: they are not repetitions of one thing")
@@ -177,7 +177,7 @@ def agree(values: dict[str, Any], known: Agreements) -> Finding | None:
     if finding.outcome == "fail":
         values["verdict"] = "suspect"
         values["reasons"] = REASONS.join(filter(None, (values["reasons"], finding.evidence)))
-    if interval and interval.n >= statistics.ENOUGH:
+    if interval and interval.n >= statistics.LEAST_FOR_INTERVAL:
         values["precision_grade"] = statistics.grade(interval)
         values["ci95_half_width_share"] = interval.half_width_share
     return finding

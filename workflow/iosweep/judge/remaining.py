@@ -211,7 +211,7 @@ def still_wanted(
             continue
         # more repetitions do not help where half of them failed, they ran on different nodes, or a figure is zero
         wide = figure.comparable and number > len(have[id]) - number
-        if number >= statistics.ENOUGH:
+        if number >= statistics.LEAST_FOR_INTERVAL:
             wide = interval is not None and interval.half_width_share > share
         if wide:
             lacks[id] = [next(n for n in itertools.count(1) if n not in have[id])]

@@ -20,8 +20,8 @@ Grade = Literal["A", "B", "C"]
 
 #: Half width, as a share, that an interval of a grade has at most.
 GRADES: tuple[tuple[Grade, float], ...] = (("A", 0.05), ("B", 0.10), ("C", 0.20))
-#: Least number of repetitions for a grade.
-ENOUGH = 3
+#: The least repetitions whose interval is shown and graded: two give one that is far too wide.
+LEAST_FOR_INTERVAL = 3
 #: Repetitions that are worth naming.
 MOST_REPETITIONS = 1000
 #: Half width of the widest interval, on logarithms: figures differ by less than that, and a table holds its share.
@@ -213,14 +213,14 @@ def holm(probabilities: Iterable[float]) -> list[float]:
 
 def grade(interval: Interval | None) -> Grade | None:
     """A, B or C: the interval of at least three repetitions is within 5, 10 or 20 %; else None."""
-    if interval is None or interval.n < ENOUGH:
+    if interval is None or interval.n < LEAST_FOR_INTERVAL:
         return None
     return next((name for name, share in GRADES if interval.half_width_share <= share), None)
 
 
 def scattered(values: Sequence[float]) -> bool:
     """Whether repetitions are not repeatable: they are enough for a grade, and alone they have none."""
-    return len(values) >= ENOUGH and (alone := interval(values)) is not None and grade(alone) is None
+    return len(values) >= LEAST_FOR_INTERVAL and (alone := interval(values)) is not None and grade(alone) is None
 
 
 def pooled(samples: Iterable[Sequence[float]]) -> Noise | None:

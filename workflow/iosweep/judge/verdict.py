@@ -20,7 +20,7 @@ from typing import TypeVar
 import msgspec
 
 import iosweep
-from iosweep.details import FACTOR, NodeRate, Series
+from iosweep.histograms import FACTOR, NodeRate, Series
 from iosweep.judge.checks import CHECKS, SEVERITIES, caches, stragglers
 from iosweep.judge.findings import NOT_APPLICABLE, Observation, chained
 from iosweep.node import monitor

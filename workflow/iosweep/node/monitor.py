@@ -1,4 +1,4 @@
-"""Monitoring of a node while a command runs: `Watch` runs three probes in one thread, `Monitor` samples each second.
+"""Monitoring of a node while a command runs: `NodeWatch` runs three probes in a thread, `Monitor` samples each second.
 
 The probes are the ranks or workers (ranks.py), the users of the CPUs (load.py), and `Monitor`: CPUs, memory, network,
 the target's block devices and client. Nothing on the target is read. Samples are stored as a stream, a line of JSON for
@@ -20,7 +20,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import structs
 
-from iosweep.details import Series
+from iosweep.histograms import Series
 from iosweep.node import load, procfs
 from iosweep.node.counters import IoCounters, Moved, Reading
 from iosweep.node.cpus import NO_CPUS, CpuSet
@@ -56,7 +56,7 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
     progress: bytes = b""
 
 
-class Watch:
+class NodeWatch:
     """Watches a node while a command runs.
 
     Our processes: this process and its descendants, and in a job those of `job`. `counters`: of the target. `expected`:

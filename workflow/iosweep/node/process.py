@@ -40,7 +40,7 @@ _COUNTS_BLOCKS = Path("/proc/self/io").exists()
 #: Time between SIGTERM and SIGKILL, to tidy up (mpiexec removes files from /tmp).
 _TIDY_S = 1.0
 #: Limit on the output of a command, and on a file that it leaves to be read. More is a fault, and would fill memory.
-MOST_BYTES = 64 << 20
+MOST_PRINTED_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Completed:
     argv: tuple[str, ...]
     exit_code: int  # negative for a signal, as in subprocess
     timed_out: bool
-    flooded: bool  # it was ended because it printed more than MOST_BYTES
+    flooded: bool  # it was ended because it printed more than MOST_PRINTED_BYTES
     wall_s: float
     silent_s: float = 0.0  # time before its first output
     left_behind: tuple[str, ...] = ()  # processes that could not be killed, as `fio (pid 7)`
@@ -198,7 +198,7 @@ def _wait(process: subprocess.Popen[bytes], timeout_s: float, printed: Sequence[
                 silent_s = passed_s
             if passed_s >= timeout_s:
                 return "timed out", silent_s
-            if max(sizes) > MOST_BYTES:
+            if max(sizes) > MOST_PRINTED_BYTES:
                 return "flooded", silent_s
             pause_s = min(max(_SOON_S, passed_s * _SHARE), _SELDOM_S if handle is not None else 2 * _SOON_S)
             watched = [asker] if handle is None else [handle, asker]

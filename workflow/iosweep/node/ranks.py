@@ -19,8 +19,8 @@ from statistics import median
 
 import msgspec
 
-from iosweep.details import LARGEST_RATE
 from iosweep.files.documents import Count, Part, Seconds
+from iosweep.histograms import LARGEST_RATE
 from iosweep.node import procfs
 from iosweep.node.cpus import CpuSet, listed
 from iosweep.node.procfs import with_descendants

@@ -55,7 +55,7 @@ class ConfigurationFile(Part, frozen=True):
 
 
 #: Largest file of a plan that is read: a point takes about 1 kB, mostly its options.
-MOST_BYTES = 1 << 30
+MOST_PLAN_BYTES = 1 << 30
 
 
 # The settings that a plan keeps, as in the configuration (config/sections.py, whose models take longer to load). The
@@ -211,7 +211,7 @@ def plan_files(results: Path) -> list[Path]:
 
 def read_plan(file: Path) -> Plan:
     """The plan of a file that holds a `Plan.document`, named by its digest. Raises FileNotFoundError, Damaged."""
-    made = documents.decode(documents.content(file, MOST_BYTES), Plan, file)
+    made = documents.decode(documents.content(file, MOST_PLAN_BYTES), Plan, file)
     if made.digest != file.stem:
         raise documents.Damaged(file, "its content is not what its name says")
     return made

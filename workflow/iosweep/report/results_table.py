@@ -24,7 +24,7 @@ from iosweep.analysis.summary import (
     outcome,
     phase_order,
 )
-from iosweep.details import Histogram, Series, summed
+from iosweep.histograms import Histogram, Series, summed
 from iosweep.judge.agreement import COUNTED
 from iosweep.plan.model import SweepFacts
 from iosweep.report.quality import Phase, find_open_checks
@@ -408,7 +408,7 @@ _REPETITION: list[tuple[Column, Callable[[ResultRow], Cell]]] = [
 # behind a row: rates over time, latencies
 
 #: Limits of the page: values of a line, lines of a figure, bytes of all figures.
-MOST_VALUES, MOST_LINES, MOST_BYTES = 60, 8, 350_000
+MOST_VALUES, MOST_LINES, MOST_SERIES_BYTES = 60, 8, 350_000
 
 _RATES = {"bandwidth_bytes_per_s": formats.THROUGHPUT, "ops_per_s": formats.OPS}
 #: Percents of the drawn latencies.
@@ -464,7 +464,7 @@ def draw_over_time(
     results: Sequence[PointSummary],
     repetitions: Mapping[PhaseKey, int],
     series: Mapping[PhaseKey, Sequence[Series]],
-    most: int = MOST_BYTES,
+    most: int = MOST_SERIES_BYTES,
 ) -> list[OverTime]:
     """The figures over time behind each row, or why there are none. series: of the chosen repetitions."""
     found: list[OverTime] = []

@@ -156,7 +156,7 @@ LEAST = 0.10
 #: Robust standard deviations that are allowed; standard deviation of normally distributed values, in MADs.
 DEVIATIONS, OF_MAD = 3.0, 1.4826
 #: Minimum number of nodes for a node that stands out.
-ENOUGH = 3
+LEAST_NODES = 3
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class NodeComparison:
 
     values: Mapping[str, float]  # node -> the median of its figures
     median: float  # of these values
-    allowed: float | None  # difference from the median that is allowed, as a share; None with fewer nodes than ENOUGH
+    allowed: float | None  # allowed difference from the median, as a share; None with fewer than LEAST_NODES
 
     def ratio(self, host: str) -> float:
         """Value of a node as a share of the median."""
@@ -179,7 +179,7 @@ def compare(figures: Mapping[str, Sequence[float]]) -> NodeComparison:
     """Compare nodes. figures: node -> its figures, above zero."""
     values = {host: median(own) for host, own in figures.items()}
     middle = median(values.values()) if values else 0.0
-    if len(values) < ENOUGH:
+    if len(values) < LEAST_NODES:
         return NodeComparison(values, middle, None)
     deviation = OF_MAD * median(abs(value / middle - 1) for value in values.values())
     return NodeComparison(values, middle, max(LEAST, DEVIATIONS * deviation))
@@ -252,7 +252,7 @@ def _sentence(hosts: Sequence[str], odd: Sequence[str], standings: Sequence[_Sta
     if len(hosts) == 1:
         return f"Only {hosts[0]} was measured: there is nothing to compare it with."
     if not enough:
-        return f"No test has a figure of {ENOUGH} nodes, and fewer do not tell which one is odd."
+        return f"No test has a figure of {LEAST_NODES} nodes, and fewer do not tell which one is odd."
     if not odd:
         off = f"{standings[0].host} with {_percent(standings[0].ratio)} in {standings[0].title}"
         return f"None of {len(hosts)} nodes stands out; the furthest from the nodes' median is {off}."

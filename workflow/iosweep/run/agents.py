@@ -41,8 +41,8 @@ from iosweep.hostlist import natural
 from iosweep.node import environment, load, process, procfs
 from iosweep.node.facts import NodeFacts, collect
 from iosweep.node.load import Job
-from iosweep.node.monitor import Watch, Watched
-from iosweep.node.process import MOST_BYTES
+from iosweep.node.monitor import NodeWatch, Watched
+from iosweep.node.process import MOST_PRINTED_BYTES
 from iosweep.node.ranks import ExpectedProcesses
 from iosweep.programs.programs import absent, hash_of
 from iosweep.slurm import query
@@ -158,7 +158,7 @@ class NodeRun(msgspec.Struct, frozen=True):
 
 
 _around = load.Surroundings()
-_watch: Watch | None = None
+_watch: NodeWatch | None = None
 
 
 def watch(watching: Watching) -> None:
@@ -173,7 +173,7 @@ def watch(watching: Watching) -> None:
         return [pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid)]
 
     around, job = replace(_around, bound=tuple(watching.bound), host=_name()), Job.from_now(watching.runner)
-    _watch = Watch(around, identify.counters_of(around.mount, around.fstype), job, watching.wanted, new)
+    _watch = NodeWatch(around, identify.counters_of(around.mount, around.fstype), job, watching.wanted, new)
 
 
 def seen(silent_s: float) -> Watched:
@@ -229,7 +229,7 @@ def run(timeout_s: float) -> NodeRun:
             done = done.watched_on(_name(), seen(done.silent_s))
         stdout.seek(0)
         stderr.seek(0)
-        streams = {"stdout": stdout.read(process.MOST_BYTES), "stderr": stderr.read(process.MOST_BYTES)}
+        streams = {"stdout": stdout.read(process.MOST_PRINTED_BYTES), "stderr": stderr.read(process.MOST_PRINTED_BYTES)}
         if scratch:
             with safe_paths.folder(Path(scratch)) as place:
                 streams |= collected(place, _staged.outputs)
@@ -305,9 +305,9 @@ def collected(place: Folder, outputs: Mapping[str, str]) -> dict[str, bytes]:
     for stream, wanted in outputs.items():
         with contextlib.suppress(OSError):
             if "*" not in wanted:
-                streams[stream] = place.read(wanted, MOST_BYTES)
+                streams[stream] = place.read(wanted, MOST_PRINTED_BYTES)
                 continue
-            room, parts = MOST_BYTES, []
+            room, parts = MOST_PRINTED_BYTES, []
             for name in sorted((name for name in names if fnmatchcase(name, wanted)), key=natural):
                 parts.append(f"==> {name} <==\n".encode() + place.read(name, room))
                 room -= len(parts[-1])
@@ -459,7 +459,7 @@ class RemoteAgents:
                     best[host] = Clock(theirs - before - half_s, half_s)
         return best
 
-    def run(
+    def run_at_once(
         self,
         commands: Mapping[str, Sequence[str]],
         timeout_s: float,

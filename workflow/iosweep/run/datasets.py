@@ -28,7 +28,7 @@ from iosweep.target.agent import Agent
 from iosweep.target.trees import Examined, Look, Sample
 from iosweep.text import human_count
 from iosweep.tools import FileSet, Step, Streams, Tool, tools
-from iosweep.tools.logs import cause_in
+from iosweep.tools.messages import cause_in
 
 #: Starts commands of a tool: tool, one command for all hosts or one for each, ranks, time limit in seconds, hosts.
 Run = Callable[[Tool, Sequence[Sequence[str]], int, float, Sequence[str]], tuple[process.Completed, Streams]]

@@ -28,7 +28,7 @@ from iosweep.run.agents import RemoteAgents, Watching
 from iosweep.slurm import query
 from iosweep.target.agent import Agent
 from iosweep.tools import Step, Streams, Tool
-from iosweep.tools.logs import cause_in
+from iosweep.tools.messages import cause_in
 
 #: Time limit for a file that a rank wrote on another node to become visible here (NFS caches names).
 _SEEN_S = 10.0
@@ -113,7 +113,8 @@ class Commands:
         watching, cpus = self._watching(tool, tasks, hosts, step, binding), binding.union if binding else None
         if not tool.mpi and self.remote and tuple(hosts) != self.remote.hosts[:1]:  # otherwise it is this node
             clocks = self.remote.clocks()
-            runs = self.remote.run(dict(zip(hosts, argvs, strict=True)), timeout_s, cpus, tool.outputs, watching)
+            every = dict(zip(hosts, argvs, strict=True))
+            runs = self.remote.run_at_once(every, timeout_s, cpus, tool.outputs, watching)
             nodes = [
                 {
                     "host": host,

@@ -19,7 +19,7 @@ from iosweep.text import human_count
 
 INGESTED, RAW = "ingested.json", "ingested.zip"
 #: Bytes of a file: no output of a tool is larger.
-MOST_BYTES = 256 << 20
+MOST_FILE_BYTES = 256 << 20
 #: What to do about damage of these files.
 CURE = "; `iosweep ingest --replace` with the same outputs makes it again"
 
@@ -61,7 +61,7 @@ def exists(results: Path) -> bool:
 def load(results: Path) -> tuple[Ingested, str]:
     """The document, and its digest for campaign.json. Raises FileNotFoundError, Damaged."""
     file = results / INGESTED
-    data = documents.content(file, documents.MOST_BYTES)
+    data = documents.content(file, documents.MOST_DOCUMENT_BYTES)
     return documents.decode(data, Ingested, file), digest(data)
 
 
@@ -75,7 +75,7 @@ def read_files(results: Path, files: Sequence[IngestedFile]) -> Iterator[tuple[I
     with _archive(results) as archive:
         for file in files:
             with archive.open(file.sha256) as member:
-                data = member.read(MOST_BYTES + 1)
+                data = member.read(MOST_FILE_BYTES + 1)
             if hashlib.sha256(data).hexdigest() != file.sha256:
                 raise Damaged(results / RAW, f"{file.path} in it is not what was ingested")
             yield file, data

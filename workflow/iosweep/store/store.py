@@ -50,7 +50,7 @@ RECORD_FILE = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})\.json\Z")
 _ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.json\Z")
 #: How the name of a point ends.
 _POINT = re.compile(r"\.[0-9a-f]{12}\Z")
-#: What is read of an archive at most. Its members are bounded when they are written (process.MOST_BYTES each).
+#: What is read of an archive at most. Its members are bounded when they are written (process.MOST_PRINTED_BYTES each).
 _ARCHIVE_BYTES = 256 << 20
 _CHANGED, _GONE = "its content is not what was stored", "it is gone"
 #: The lock of a Snakemake; `lock.NAME` is that of what measures.
@@ -185,7 +185,7 @@ class Store:
     def commit(self, point: str, repetition: int, record: Record, raw: Mapping[str, bytes]) -> Record:
         """Store a repetition whole. `raw` maps member names to bytes. Raises OSError; then nothing is committed."""
         self._see_in_place()
-        archive = pack(raw)
+        archive = pack_archive(raw)
         with safe_paths.folder(self.path, f"points/{point}", make=True) as place:
             names = place.names()
             for left in names:  # by a runner that was killed while it wrote
@@ -368,7 +368,7 @@ class Store:
         document = documents.read(file, BuildDocument)
         for name in BESIDE_BUILD:
             beside = file.with_name(f"{file.stem}.{name}")
-            content = self._read_whole(documents.content, beside, documents.MOST_BYTES)
+            content = self._read_whole(documents.content, beside, documents.MOST_DOCUMENT_BYTES)
             if content is not None and not fits_build(document, name, content):
                 self.damaged[str(beside)] = "its content is not what its build says"
         return document
@@ -418,7 +418,7 @@ class Store:
     def differs(self, name: str, data: bytes) -> bool:
         """Whether a file is there, and has another content than it must have, which is noted as damage."""
         file = self.path / name
-        content = self._read_whole(documents.content, file, max(documents.MOST_BYTES, len(data)))
+        content = self._read_whole(documents.content, file, max(documents.MOST_DOCUMENT_BYTES, len(data)))
         if content not in (None, data):
             self.damaged[str(file)] = "its content is not what its name says"
         return str(file) in self.damaged
@@ -469,7 +469,7 @@ def fits_build(document: Mapping[str, object], name: str, content: bytes) -> boo
 # The archive of a repetition: a zip with one member per step and stream
 
 
-def unpack(archive: bytes) -> dict[str, dict[str, bytes]]:
+def unpack_archive(archive: bytes) -> dict[str, dict[str, bytes]]:
     """step -> stream -> what it printed, without stderr: its first lines are in the record, and nothing is parsed from
     it."""
     streams: dict[str, dict[str, bytes]] = {}
@@ -481,7 +481,7 @@ def unpack(archive: bytes) -> dict[str, dict[str, bytes]]:
     return streams
 
 
-def pack(members: Mapping[str, bytes]) -> bytes:
+def pack_archive(members: Mapping[str, bytes]) -> bytes:
     """A zip with a fixed time stamp, so that equal output gives equal bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:

@@ -38,7 +38,7 @@ from iosweep.node.facts import NodeFacts
 from iosweep.plan.model import Plan, Point
 from iosweep.programs import programs
 from iosweep.store.record import DataSet, JudgedRecord, MeasuredTarget, RecordHead, Refusal
-from iosweep.store.store import RECORD_FILE, Store, unpack
+from iosweep.store.store import RECORD_FILE, Store, unpack_archive
 from iosweep.tables.columns import NOT_YET
 from iosweep.tables.reader import Job
 from iosweep.tables.writer import CampaignTables, Cells, Values
@@ -149,7 +149,7 @@ class RecordReader:
                 return r, f"{_DAMAGED}: {raw}; `iosweep rerun {point.id}` measures it again"
             record = self.store.record(point.id, r.repetition, r.attempt)
             memory_bytes = {host: self.memory_bytes.get(name) for host, name in r.facts_of.items()}
-            rows = verdict.judge(self.plan, point, record, unpack(archive), memory_bytes)
+            rows = verdict.judge(self.plan, point, record, unpack_archive(archive), memory_bytes)
         except Damaged as error:  # in a part of the record that does not decide which repetitions are left
             self.store.damaged[error.path] = error.reason
             file = os.path.relpath(error.path, self.store.path)

@@ -15,10 +15,10 @@ import msgspec
 from msgspec import field
 
 from iosweep.config.criteria import Criterion
-from iosweep.details import Histogram, Series
 from iosweep.errors import Obstacle
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Count, Damaged, Integer, Moment, Part
+from iosweep.histograms import Histogram, Series
 from iosweep.judge import agreement
 from iosweep.node.facts import NodeFacts
 from iosweep.node.pinning import CpuSettings

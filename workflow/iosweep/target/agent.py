@@ -33,7 +33,7 @@ import msgspec
 from iosweep.errors import AGENT_ENDED, TargetError, TargetHangs
 from iosweep.node import process, procfs
 from iosweep.node.load import Surroundings
-from iosweep.node.monitor import Watch
+from iosweep.node.monitor import NodeWatch
 from iosweep.node.ranks import ExpectedProcesses
 from iosweep.target import directory, identify, protocol, space, trees
 from iosweep.target.directory import Place
@@ -117,7 +117,8 @@ class Agent:
             (done,) = self._ask([(execute, arguments)], timeout_s + _SLACK_S, printed)
             stdout.seek(0)
             stderr.seek(0)
-            return replace(done, stdout=stdout.read(process.MOST_BYTES), stderr=stderr.read(process.MOST_BYTES))
+            most = process.MOST_PRINTED_BYTES
+            return replace(done, stdout=stdout.read(most), stderr=stderr.read(most))
 
     def _ask(
         self,
@@ -294,7 +295,7 @@ def execute(
     watch, silent_s = None, 0.0
     if around:
         of_target = identify.counters_of(around.mount, around.fstype)
-        watch = Watch(around, of_target, expected=expected, among=lambda: procfs.below(str(os.getpid())))
+        watch = NodeWatch(around, of_target, expected=expected, among=lambda: procfs.below(str(os.getpid())))
     try:
         done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus, token)
         silent_s = done.silent_s

@@ -18,10 +18,10 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from iosweep.details import Histogram, NodeRate, Series
+from iosweep.histograms import Histogram, NodeRate, Series
 from iosweep.node.cpus import CpuSet
 from iosweep.tools.reading import Reading
-from iosweep.units import MOST_BYTES, size_name
+from iosweep.units import LARGEST_SIZE, size_name
 
 Kind = Literal["data", "metadata"]
 OptionKind = Literal["size", "count", "flag", "choice"]
@@ -96,7 +96,7 @@ class Option:
 
     @property
     def most(self) -> int:
-        return self.maximum or (2**31 - 1 if self.kind == "count" else MOST_BYTES)
+        return self.maximum or (2**31 - 1 if self.kind == "count" else LARGEST_SIZE)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from iosweep.judge.findings import (
     passed,
     unchecked,
 )
-from iosweep.node.process import MOST_BYTES
+from iosweep.node.process import MOST_PRINTED_BYTES
 from iosweep.store.record import Finding
 from iosweep.text import human_count, printable, some
 from iosweep.tools import Parsed, reading, tools
@@ -35,7 +35,7 @@ def exit_status(s: Observation) -> Finding:
     if run.not_run:
         return not_run(run.not_run)
     if run.flooded:
-        return failed(f"the tool was killed: it printed more than {human_size(MOST_BYTES)}")
+        return failed(f"the tool was killed: it printed more than {human_size(MOST_PRINTED_BYTES)}")
     if run.timed_out:
         return failed(f"the tool was killed after {human_duration(run.wall_s)}: it did not end by itself", True)
     if run.exit_code < 0:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from iosweep.details import NodeRate
+from iosweep.histograms import NodeRate
 from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Observation, failed, passed, unchecked
 from iosweep.node import ranks
 from iosweep.node.cpus import parse

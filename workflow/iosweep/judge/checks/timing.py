@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean, linear_regression
 
-from iosweep.details import Series, summed
+from iosweep.histograms import Series, summed
 from iosweep.judge.findings import NO_OUTPUT, NOT_APPLICABLE, Observation, failed, passed, unchecked
 from iosweep.store.record import Finding
 from iosweep.tools import CLOCK_S, tools

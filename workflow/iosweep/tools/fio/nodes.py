@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import msgspec
 
-from iosweep.details import Histogram, NodeRate, Series
+from iosweep.histograms import Histogram, NodeRate, Series
 from iosweep.tools import Evidence, Parsed, Phase, Step, Streams
 from iosweep.tools.fio import output, series
 from iosweep.tools.fio.command import argv

@@ -43,7 +43,7 @@ from iosweep.tools.reading import (
     too_short_to_be_steady,
     waits_at_submission,
 )
-from iosweep.units import MOST_BYTES
+from iosweep.units import LARGEST_SIZE
 
 #: Direction (`read`, `write`) of the phase -> its block in fio's JSON.
 Parts = Mapping[str, Direction]
@@ -410,7 +410,7 @@ def _size(options: Options, name: str, default: int | None = None) -> int | None
     if not (match := re.fullmatch(r"(\d{1,19})(?:([kmgtp])(ib|i|b)?)?", options[name].lower())):
         return None
     size = int(match[1]) * (1000 if match[3] == "ib" else 1024) ** " kmgtp".index(match[2] or " ")
-    return size if size <= MOST_BYTES else None
+    return size if size <= LARGEST_SIZE else None
 
 
 def _given(options: Options, name: str) -> bool:

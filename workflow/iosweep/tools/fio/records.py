@@ -15,8 +15,8 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from iosweep.details import SLOWER_IOS, Histogram, bin_of
 from iosweep.files.documents import misfit
+from iosweep.histograms import SLOWER_IOS, Histogram, bin_of
 
 #: Largest whole number of the tables.
 LARGEST = 2**63 - 1

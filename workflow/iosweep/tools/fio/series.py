@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from iosweep.details import Series
+from iosweep.histograms import Series
 from iosweep.tools import Step
 
 #: Stream of the logs, and the names of their files, with `*` for the number of the worker, from 1.

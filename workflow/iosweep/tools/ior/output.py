@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from iosweep.details import NodeRate
-from iosweep.tools import Echo, Evidence, Parsed, Phase, Step, Streams, contradictions, logs
+from iosweep.histograms import NodeRate
+from iosweep.tools import Echo, Evidence, Parsed, Phase, Step, Streams, contradictions
 from iosweep.tools.ior import command
 from iosweep.tools.ior.records import CLOCK_S, MIB, OPERATIONS, Moved, Reader, Result, Run, parse_command, size
+from iosweep.tools.messages import rank_column
 from iosweep.tools.reading import (
     Cell,
     ProblemSeverity,
@@ -179,7 +180,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     moved = result.moved.moved if result.moved else (run.tasks or step.tasks) * step.number("file_size")
     ranks: list[float] = []  # the rate of each, over its own time from the open to the close
     if command.times_tell_rates(step):
-        ranks = logs.rank_column(streams.get("ranks", b""), "throughput-withopenclose", step.tasks, wanted)
+        ranks = rank_column(streams.get("ranks", b""), "throughput-withopenclose", step.tasks, wanted)
     evidence = replace(
         evidence,
         silent_directions=sorted({wanted} - {result.access}),

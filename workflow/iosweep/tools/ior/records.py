@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
-from iosweep.tools.logs import Messages
+from iosweep.tools.messages import Messages
 
 MIB = 1 << 20
 OPERATIONS = ("write", "read")  # in IOR's own order within an iteration

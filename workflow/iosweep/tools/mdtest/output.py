@@ -25,11 +25,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from iosweep.details import NodeRate
-from iosweep.tools import Echo, Evidence, Parsed, Phase, Step, Streams, contradictions, logs
-from iosweep.tools.logs import NOT_REMOVED, Messages, quote
+from iosweep.histograms import NodeRate
+from iosweep.tools import Echo, Evidence, Parsed, Phase, Step, Streams, contradictions
 from iosweep.tools.mdtest import command
 from iosweep.tools.mdtest.command import RANKS
+from iosweep.tools.messages import NOT_REMOVED, Messages, quote, rank_column, rank_total
 from iosweep.tools.reading import Cell, ProblemSeverity, Reading, ReadingProblem, local_date, too_short
 
 #: MPI's clock counts in far less; of barriers, a phase of a millisecond is mostly made.
@@ -367,7 +367,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         return Parsed(problems=[why])
     (run,), row = found, ROWS[phase.name]
     launch, table, ops = run.launch, run.table, step.tasks * step.number("files_per_thread")
-    ranks = logs.rank_column(streams.get("ranks", b""), f"rate-{row}", step.tasks)
+    ranks = rank_column(streams.get("ranks", b""), f"rate-{row}", step.tasks)
     # of all phases of the command; 0 where a rate is missing
     rates = [table.rates[of].mean if (of := ROWS[each.name]) in table.rates else 0.0 for each in step.phases]
     asked, told, echo = parse_command(command.argv(step, "", 0), launch.release), launch.options, None
@@ -396,7 +396,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
         problem = f"mdtest's rate of `{row}` is {rate:g}"
     elif ranks:
         most = sum(ranks) * (1 + _SLACK)  # a run is over when its slowest rank is
-        took_s = logs.rank_total(streams["ranks"], f"time-{row}")  # its rate is that of one rank in some rows (4.0.0)
+        took_s = rank_total(streams["ranks"], f"time-{row}")  # some rows of 4.0.0 have the rate of a single rank
         if rate > most or (took_s and abs(ops - rate * took_s) > _SLACK * ops):
             problem = f"mdtest's table has {rate:,.0f} ops/s, and the times of its ranks ({RANKS}) give another rate"
     if problem:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from iosweep.tools import logs
-from iosweep.tools.logs import WORDS, Messages, judged
+from iosweep.tools import messages
+from iosweep.tools.messages import WORDS, Messages, judged
 
 #: How runs and launchers speak of what makes a figure invalid or suspect, and what is only a note: (severity, line).
 with (Path(__file__).resolve().parents[1] / "samples/messages.tsv").open() as _file:
@@ -36,7 +36,7 @@ def test_the_cause_of_a_failure_is_no_notice_no_rule_and_of_a_stack_the_last_lin
         (f"{ended}\nsrun: Terminating StepId=4.2\nsh: 1: taskset: not found\nx", "sh: 1: taskset: not found"),
         (f"{notice}\n{ended}", ended),
     ):
-        assert logs.cause_in(printed.encode()) == cause
+        assert messages.cause_in(printed.encode()) == cause
 
 
 def test_every_line_is_looked_at_and_judged_by_what_it_says() -> None:

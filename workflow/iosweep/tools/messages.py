@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from iosweep.details import LARGEST_RATE
+from iosweep.histograms import LARGEST_RATE
 from iosweep.tools.reading import ProblemSeverity
 
 #: Prefix that a launcher adds to each line: `3: ` (srun -l) or `[1,3]<stderr>:` (mpirun --tag-output), in lower case.

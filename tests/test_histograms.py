@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iosweep.details import FACTOR, Histogram, bin_of
+from iosweep.histograms import FACTOR, Histogram, bin_of
 
 LATENCIES = st.lists(st.integers(0, 10**12), min_size=1, max_size=60)
 
