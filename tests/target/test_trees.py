@@ -204,7 +204,7 @@ def tree(top: Path, directories: int, files: int) -> int:
 def test_a_whole_tree_is_removed_also_one_of_more_names_than_are_held(
     ours: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trees, "_HELD", 7)
+    monkeypatch.setattr(trees, "_BATCH", 7)
     files = tree(Path(ours) / "sets", 5, 20)
     (Path(ours) / "sets" / "0" / "f").write_bytes(bytes(SIZE))
     os.link(Path(ours) / "sets" / "0" / "f", Path(ours) / "another")  # its bytes stay

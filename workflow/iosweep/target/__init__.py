@@ -1,14 +1,14 @@
 """The file system under test: the campaign's directory and marker, locks, space, striping, and the agent.
 
-The runner never touches the target: an agent does, with a deadline.
+The runner never touches the target itself: it asks an agent, with a deadline.
 
 | module | what it does |
 |---|---|
 | agent.py | the process that touches the target and runs tools; the runner's side of it |
 | protocol.py | requests, answers and beats of all agents |
-| identify.py | the table of mounts; which file system a directory is on; whether the target exists |
-| directory.py | the campaign's directory: its marker, claiming it, the way into it, probes, striping |
-| trees.py | directories and files in it: made, counted, removed; whether data sets are complete; samples of data |
+| identify.py | the mount table; the file system of a directory; whether the target is there and writable |
+| directory.py | the campaign's directory: marker, claiming, opening, probes, striping |
+| trees.py | its files and directories: making, counting, removing; completeness of data sets; samples of data |
 | space.py | quotas, and whether a campaign fits |
 | lock.py | locks: one run of a campaign, one campaign on a file system, licenses |
 """

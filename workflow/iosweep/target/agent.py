@@ -1,13 +1,13 @@
 """The agent: one small process per node and allocation that touches the target and runs the tools for the runner.
 
-A touch of a sick file system may never come back, and a process in it cannot even be killed. So the runner never
-touches the target itself: it asks this child over a socket, one JSON line each way, and waits no longer than a
-deadline for its answer or a beat (protocol.beat). An agent that misses it is killed and replaced. A child per touch
-would cost 10 ms each; this costs 0.2 ms.
+A system call on a sick file system may never return, and the process that made it cannot even be killed. So the runner
+never touches the target itself: it asks this child over a socket, one JSON line each way, and waits for its answer or a
+beat (protocol.beat) only until a deadline. An agent that misses the deadline is killed and replaced. Starting a child
+for each operation would cost 10 ms; a request costs 0.2 ms.
 
-The tools are the agent's children, so that they end with the runner however it ends: when it dies the kernel tells
-the agent, which kills whatever is below it (process.py). When the agent dies, what was below it becomes the runner's,
-which does the same.
+The tools are the agent's children, so that they end with the runner, however it ends: when the runner dies, the kernel
+tells the agent, which kills all its descendants (process.py). When the agent dies, the runner inherits its descendants
+and kills them.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from iosweep.target.protocol import Answer
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: A command is ended by the agent; this is for an agent that does not even manage that.
+#: Time beyond a command's timeout, which the agent enforces, after which the agent itself is taken for hung.
 _SLACK_S = 30.0
 #: Time for the agent to end its tools after SIGTERM.
 _TO_END_S = 10.0
-#: Longer than this (24 days) no socket can wait.
+#: The longest wait of a socket is a little more than these 24 days.
 _LONGEST_S = 24 * 86400.0
-#: Time for the child to start, which says nothing of the target: nodes may read the same Python at once.
+#: Time for the child to start. Long, because many nodes may read Python from one server at once.
 _TO_START_S = 60.0
-#: The longest deadline once we were asked to end.
+#: The deadline after hurry().
 _HURRY_S = 3.0
 #: Minimum interval between beats.
 _BEAT_S = 0.05
@@ -59,7 +59,7 @@ _BEAT_S = 0.05
 class Agent:
     """The runner's side. Use as a context manager.
 
-    `deadline_s`: how long a touch of the target may take without a sign of progress, once the child has started.
+    `deadline_s`: the longest time without an answer or a beat, once the child has started.
     """
 
     argv: tuple[str, ...] = (sys.executable, "-P", "-X", "utf8", "-m", "iosweep.target.agent")
@@ -68,7 +68,7 @@ class Agent:
         self._deadline_s = deadline_s
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
-        self._others: set[int] = set()  # children of ours that have nothing to do with it
+        self._others: set[int] = set()  # other children of this process
         self._to_start_s = _TO_START_S
 
     def __enter__(self) -> Agent:
@@ -80,18 +80,18 @@ class Agent:
     def call(self, operation: Callable[P, T], *arguments: P.args, **_: P.kwargs) -> T:
         """Run one of OPERATIONS in the child; arguments by position only.
 
-        Raises TargetHangs where nothing moves any more (the child is killed, the next call starts another),
-        Refused where something is not ours, TargetError for an error of the file system.
+        Raises TargetHangs if the deadline passes (the child is killed, and the next call starts another), Refused if
+        something is not ours, TargetError for an error of the file system.
         """
         return self._ask([(operation, arguments)], self._deadline_s)[0]  # type: ignore[no-any-return]
 
     def call_all(self, *questions: tuple[Callable[..., object], tuple[object, ...]]) -> list[Any]:
-        """Run some of OPERATIONS, each with its arguments, in one request; returns their values. What the first one
-        raises that fails is raised, as `call` does; those behind it are not run."""
+        """Run several of OPERATIONS, each with its arguments, in one request; returns their values. The first failure
+        is raised, as by `call`, and later operations are not run."""
         return self._ask(questions, self._deadline_s)
 
     def hurry(self) -> None:
-        """Wait no longer than a few seconds from now on, because we were asked to end."""
+        """Wait only a few seconds for each answer from now on, because this process was asked to end."""
         self._deadline_s, self._to_start_s = min(self._deadline_s, _HURRY_S), _HURRY_S
 
     def run(
@@ -165,7 +165,7 @@ class Agent:
                 raise TargetError(error.errno, f"the agent cannot be started: {error.strerror}") from None
             self._socket.settimeout(self._to_start_s)
             try:
-                with contextlib.suppress(ConnectionError):  # it has ended: the exchange that follows sees it
+                with contextlib.suppress(ConnectionError):  # the child has ended: _exchange will notice
                     self._socket.recv(1)  # the first beat
             except TimeoutError:
                 self._stop()
@@ -175,7 +175,7 @@ class Agent:
         return self._socket
 
     def _stop(self, gently: bool = False) -> int | None:
-        """End the child and what is below it; returns its exit code, if it ended. `gently`: let it tidy up."""
+        """End the child and all its descendants; returns its exit code, if it ended. `gently`: let it tidy up."""
         child, connection, self._process, self._socket = self._process, self._socket, None, None
         if connection:
             connection.close()
@@ -186,14 +186,14 @@ class Agent:
                 child.terminate()
                 child.wait(_TO_END_S)
         child.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # in the file system: it ends when that lets it go
+        with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the file system: it ends when the call returns
             child.wait(1)
         process.end_descendants({*self._others, child.pid}, patience_s=1)
         return child.returncode
 
 
 def _line(value: object) -> bytes:
-    """A line of JSON, by the module json: a name that is not UTF-8 has surrogates, which msgspec refuses."""
+    """A line of JSON. By the module json: names that are not UTF-8 have surrogates, which msgspec refuses."""
     return json.dumps(msgspec.to_builtins(value)).encode() + b"\n"
 
 
@@ -203,7 +203,7 @@ def _exchange(
     descriptors: Sequence[int],
     deadline_s: float,
 ) -> bytes | None:
-    """Send a request and wait for its answer; None if neither that nor a beat comes in time, EOFError at its end."""
+    """Send a request and wait for the answer; None if neither an answer nor a beat comes in time. Raises EOFError."""
     patience_s = min(deadline_s, _LONGEST_S)
     connection.settimeout(patience_s)
     try:
@@ -227,10 +227,10 @@ def _exchange(
 
 
 def main() -> None:
-    """The child: answers one request after the other, ends with its connection or its parent."""
+    """The child: answers one request after the other, and ends with its connection or its parent."""
     connection = socket.socket(fileno=os.dup(0))
-    gc.freeze()  # imported modules stay: collections skip them
-    with contextlib.suppress(OSError):  # the parent has ended: _serve sees it
+    gc.freeze()  # spares the garbage collector the imported modules
+    with contextlib.suppress(OSError):  # the parent has ended: _serve will notice
         connection.sendall(b"\n")
     _serve(connection, parent=int(sys.argv[1]))
     _end()
@@ -242,7 +242,7 @@ def _end(*_: object) -> None:
 
 
 def _serve(connection: socket.socket, parent: int) -> None:
-    prctl = ctypes.CDLL(None).prctl  # once: to look it up takes longer than to call it
+    prctl = ctypes.CDLL(None).prctl  # looked up once, because that takes longer than a call
 
     def when_orphaned(number: signal.Signals) -> None:
         prctl(1, number)  # PR_SET_PDEATHSIG: also while a request is being answered
@@ -259,7 +259,7 @@ def _serve(connection: socket.socket, parent: int) -> None:
         answers: list[Answer] = []
         try:
             if descriptors:
-                when_orphaned(signal.SIGTERM)  # there is something to end
+                when_orphaned(signal.SIGTERM)  # so that _end can end the command
                 questions[0][1][:0] = [*descriptors, connection.fileno()]
             for name, arguments in questions:
                 answers.append(protocol.answer(OPERATIONS[name], arguments))
@@ -290,8 +290,8 @@ def execute(
     token: bool,
     around: Surroundings | None,
 ) -> process.Completed:
-    """Run a command for Agent.run. `stdout`, `stderr`: descriptors that came with the request; `asker`: the
-    connection."""
+    """Run a command for Agent.run. `stdout`, `stderr`: descriptors that came with the request. `asker`: descriptor of
+    the connection."""
     watch, silent_s = None, 0.0
     if around:
         of_target = identify.counters_of(around.mount, around.fstype)
@@ -322,7 +322,7 @@ def _receive(connection: socket.socket) -> tuple[list[tuple[str, list[object]]],
     while not line.endswith(b"\n"):
         try:
             part, more, _, _ = socket.recv_fds(connection, 1 << 16, 2)
-        except ConnectionError:  # the runner was killed before it had read our answer
+        except ConnectionError:  # the runner was killed before it read the last answer
             return None
         if not part:
             return None

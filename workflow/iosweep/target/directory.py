@@ -1,9 +1,9 @@
-"""The campaign's directory on the target, `<target>/iosweep-<campaign>/`: its marker, how it is opened, its striping.
+"""The campaign's directory on the target, `<target>/iosweep-<campaign>/`: marker, claiming, opening, probes, striping.
 
-The marker proves that the directory is ours: a UUID that the results know, too. A directory of this name may be
-another one by now: renamed, or covered by a mount. So every operation that reads, writes or deletes below it takes a
-`Place` and goes through `Opened`: no symbolic link is followed, no mount point crossed. All of this runs inside the
-agent.
+The marker proves that the directory is ours: it holds a UUID that the results also have. At any time the name may lead
+to a different directory, because of a rename or a mount. So every operation that reads, writes or deletes below it
+takes a `Place` and goes through `Opened`, which follows no symbolic link and crosses no mount point. All operations run
+inside the agent.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from iosweep.target.identify import PERMIT, REMOUNT, cannot_write
 from iosweep.text import printable, shortened
 
 MARKER = "iosweep.json"
-#: Its name until it is whole.
+#: Name of the marker while it is written.
 UNFINISHED = f"{MARKER}.tmp"
-#: A marker is far smaller; a larger file is not ours.
+#: The most bytes that are read of a marker. Ours are far smaller.
 _MARKER_BYTES = 1 << 16
-#: Directories below: new files of the current repetition, and data sets. In these we make directories only.
+#: Subdirectories: new files of the current repetition, and data sets. We make only directories in them.
 FRESH, SETS = PARTS = ("fresh", "sets")
-#: A file in FRESH that is written to test whether the target takes data, and removed at once.
+#: A file in FRESH, written to test whether the target takes data, and removed at once.
 PROBE = ".probe"
-#: The size of a probe: file systems keep the data of smaller files with their metadata (Lustre: up to 1 MiB as a rule).
+#: Size of a probe: file systems store smaller files with their metadata (Lustre: usually up to 1 MiB).
 _PROBE_BYTES = 1 << 20
-#: How a directory is opened.
+#: Flags to open a directory.
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-#: The target itself may be a link, for the user named it, and need not be readable.
+#: Flags to open the target, which may be a link, because the user named it, and need not be readable.
 _TARGET = os.O_PATH | os.O_DIRECTORY
 _DENIED = (errno.EACCES, errno.EPERM)
 
@@ -56,7 +56,7 @@ def directory_of(target: str, campaign: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A name, printable and not too long."""
+    """A text for a sentence: printable, at most 300 characters."""
     escaped = printable(text)
     return escaped if len(escaped) <= 300 else f"{escaped[:140]}...{escaped[-140:]}"
 
@@ -71,23 +71,23 @@ def describe_owner(marker: Mapping[str, object]) -> str:
 
 
 def read_marker(handle: int) -> dict[str, object] | None:
-    """The marker in an open directory, or None if there is none. Raises Refused if it is not one of ours."""
+    """The marker in an open directory, or None if there is none. Raises Refused if it is not a marker of ours."""
     about = f"the marker {MARKER} in the campaign's directory"
     try:
-        # a FIFO would wait for its other end
+        # O_NONBLOCK: to open a FIFO would wait for its other end
         with opened(MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, handle) as file:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise Refused(f"{about} is not a regular file")
-            found = json.loads(os.read(file, _MARKER_BYTES))
+            marker = json.loads(os.read(file, _MARKER_BYTES))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        if isinstance(error, OSError) and error.errno in SERVER_ERRORS:  # the file system's trouble, not the marker's
+        if isinstance(error, OSError) and error.errno in SERVER_ERRORS:  # the file system fails, not the marker
             raise
         raise Refused(f"{about} cannot be read: {getattr(error, 'strerror', error)}") from None
-    if not isinstance(found, dict):
+    if not isinstance(marker, dict):
         raise Refused(f"{about} is not ours")
-    return found
+    return marker
 
 
 def _write_marker(handle: int, content: Mapping[str, object]) -> None:
@@ -103,22 +103,22 @@ def _write_marker(handle: int, content: Mapping[str, object]) -> None:
 
 
 def read_owner(directory: str) -> dict[str, object] | None:
-    """The marker of the campaign's directory; None if there is no such directory. Makes nothing."""
+    """The marker of the campaign's directory; None if there is no such directory. Creates nothing."""
     parent, name = os.path.split(directory)
     try:
         with opened(parent, _TARGET) as outer, _entry(outer, name, directory) as handle:
-            found = read_marker(handle)
+            marker = read_marker(handle)
     except FileNotFoundError:
         return None
-    if found is None:
+    if marker is None:
         raise Refused(f"{directory} has no marker {MARKER} of ours; it is left alone")
-    return found
+    return marker
 
 
 def has_marker(directory: str, uuid: str) -> bool:
-    """Whether the campaign's directory is still there, with the marker of this UUID. Makes nothing.
+    """Whether the campaign's directory is there, with a marker that has this UUID. Creates nothing.
 
-    Raises OSError where the file system's server fails: then it is not known.
+    Raises OSError if the file system's server fails: then it is unknown.
     """
     try:
         return (read_owner(directory) or {}).get("uuid") == uuid != ""
@@ -131,10 +131,10 @@ def has_marker(directory: str, uuid: str) -> bool:
 
 
 def claim(directory: str, owner: dict[str, object]) -> None:
-    """Make the campaign's directory, or see that it is ours.
+    """Make the campaign's directory, or check that it is ours. Raises Refused if it is not.
 
-    `owner`: {uuid, campaign, and more for people who read the marker}. Ours means: the marker's UUID is that of the
-    results. Users, hosts and paths are the same on clones and in containers. Raises Refused otherwise.
+    `owner`: content of the marker: {uuid, campaign, and more for people who read it}. A directory is ours if its
+    marker has the UUID of the results. User, host and path prove nothing: they are equal on clones and in containers.
     """
     parent, name = os.path.split(directory)
     for above in (Path(os.path.realpath(parent)), *Path(os.path.realpath(parent)).parents):
@@ -165,19 +165,19 @@ def claim(directory: str, owner: dict[str, object]) -> None:
 
 
 def _claim_open(directory: str, handle: int, owner: dict[str, object]) -> None:
-    """See that an open directory is ours by its marker, which an empty one gets, and shut it to others."""
-    found = read_marker(handle)
-    if found is None:
-        if set(os.listdir(handle)) - {UNFINISHED}:  # the marker of a run that was killed while it wrote
+    """Check that an open directory is ours by its marker, write one if it is empty, and deny others write access."""
+    marker = read_marker(handle)
+    if marker is None:
+        if set(os.listdir(handle)) - {UNFINISHED}:  # left by a run that was killed while it wrote the marker
             raise Refused(
                 f"{directory} exists, but has no marker {MARKER} of ours; it is left alone."
                 " Choose another campaign name, or remove it yourself."
             )
         _write_marker(handle, owner)
-    elif found.get("uuid") != owner["uuid"]:
+    elif marker.get("uuid") != owner["uuid"]:
         raise Refused(
-            f"{directory} belongs to other results ({describe_owner(found)}); it is left alone. Choose another campaign"
-            " name, or remove it yourself if those results are gone"
+            f"{directory} belongs to other results ({describe_owner(marker)}); it is left alone. Choose another"
+            " campaign name, or remove it yourself if those results are gone"
         )
     status = os.fstat(handle)
     if status.st_mode & 0o022 and status.st_uid == os.getuid():
@@ -185,7 +185,7 @@ def _claim_open(directory: str, handle: int, owner: dict[str, object]) -> None:
 
 
 def _check_owner(directory: str, handle: int) -> None:
-    """Raise Refused if we are root, and the directory is another user's, who could put links in the way of tools."""
+    """Raise Refused if we are root, but another user owns the directory, who could plant links that tools follow."""
     if os.getuid() == 0 and (uid := os.fstat(handle).st_uid) != 0:
         raise Refused(
             f"{directory} belongs to user {procfs.user_name(uid)}, and root measures only in what is root's; it is left"
@@ -193,22 +193,19 @@ def _check_owner(directory: str, handle: int) -> None:
         )
 
 
-# Opening it
+# Opening the directory
 
 
 class Place(NamedTuple):
-    """The campaign's directory, as every operation of the agent takes it (over the socket: a list).
+    """The campaign's directory, as an argument of the agent's operations (over the socket: a list)."""
 
-    directory: its absolute path. uuid: of its marker.
-    """
-
-    directory: str
-    uuid: str
+    directory: str  # absolute path
+    uuid: str  # of its marker
 
 
 @contextmanager
 def opened(path: str, flags: int, parent: int | None = None) -> Iterator[int]:
-    """A handle. `parent`: of the directory that the path begins at."""
+    """A handle of a file or directory. `parent`: handle of the directory that a relative path starts from."""
     handle = os.open(path, flags, dir_fd=parent)
     try:
         yield handle
@@ -218,7 +215,7 @@ def opened(path: str, flags: int, parent: int | None = None) -> Iterator[int]:
 
 @contextmanager
 def _entry(parent: int, name: str, directory: str) -> Iterator[int]:
-    """A directory, open, by its name in another one; `directory`: its path for sentences."""
+    """A handle of a directory, by its name in the directory `parent`. `directory`: its path, for messages."""
     try:
         handle = os.open(name, DIRECTORY, dir_fd=parent)
     except OSError as error:
@@ -234,41 +231,41 @@ def _entry(parent: int, name: str, directory: str) -> Iterator[int]:
 
 
 class Opened:
-    """The campaign's directory, open: `handle`; `parent` is the directory that it is in. Use as a context manager.
+    """Handles of the campaign's directory (`handle`) and of its parent directory (`parent`). Use as a context manager.
 
-    It is not a link or a mount point, and has our marker. Raises Refused, and OSError where it is not there or the file
-    system fails.
+    The directory is neither a link nor a mount point, and has our marker. Raises Refused otherwise, and OSError if it
+    is not there or the file system fails.
     """
 
     def __init__(self, place: Place):
         self.directory = place.directory
         self._uuid = place.uuid
-        self._held = contextlib.ExitStack()
+        self._handles = contextlib.ExitStack()
 
     def __enter__(self) -> Opened:
         outer, self.name = os.path.split(self.directory)
-        with contextlib.ExitStack() as held:
-            self.parent = held.enter_context(opened(outer, _TARGET))
-            self.handle = held.enter_context(_entry(self.parent, self.name, self.directory))
+        with contextlib.ExitStack() as handles:
+            self.parent = handles.enter_context(opened(outer, _TARGET))
+            self.handle = handles.enter_context(_entry(self.parent, self.name, self.directory))
             self.mount = mount_number(self.handle)
             if mount_number(self.parent) != self.mount:
                 raise Refused(f"{self.directory} is a mount point; it is left alone")
-            found = read_marker(self.handle)
-            if found is None:
+            marker = read_marker(self.handle)
+            if marker is None:
                 raise Refused(f"{self.directory} has no marker {MARKER} of ours any more; it is left alone")
-            if not self._uuid or found.get("uuid") != self._uuid:
-                whose = describe_owner(found)
+            if not self._uuid or marker.get("uuid") != self._uuid:
+                whose = describe_owner(marker)
                 raise Refused(f"{self.directory} belongs to another campaign ({whose}); it is left alone")
             _check_owner(self.directory, self.handle)
-            self._held = held.pop_all()
+            self._handles = handles.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._held.close()
+        self._handles.close()
 
     @contextmanager
     def below(self, path: str, create: bool = False) -> Iterator[int]:
-        """A directory below, open; no component may be a symbolic link or a mount point."""
+        """A handle of a directory below; no component of the path may be a symbolic link or a mount point."""
         parts = [part for part in path.split("/") if part]
         if {".", ".."} & set(parts):
             raise Refused(f"`{path}` names nothing below {self.directory}")
@@ -293,7 +290,7 @@ class Opened:
 
 
 def check_marker(place: Place) -> None:
-    """See that tools may be started on paths in the campaign's directory. Raises Refused, and OSError."""
+    """Check that tools may be started on paths in the campaign's directory. Raises Refused and OSError."""
     try:
         with Opened(place):
             pass
@@ -305,16 +302,16 @@ def _gone(place: Place) -> str:
     return f"{place.directory} is no longer there; is the target mounted, and one file system on all nodes?"
 
 
-# Probing it
+# Probing the directory
 
 
 def probe(place: Place, node: str = "", data: bool = True) -> str | None:
-    """Why the campaign's directory cannot be used any more, or None. A lack of space, or a limit on the size of files,
-    is not such a reason.
+    """Why the campaign's directory cannot be used any more, or None. A lack of space or a limit on the size of files is
+    no such reason.
 
-    A small file is written to stable storage and read back: an empty one needs no data server. `node`: goes into its
-    name, because all nodes look at the same time. `data`: False makes an empty file instead. Raises OSError for other
-    errors of the file system.
+    A small file is written to stable storage and read back. `node`: part of its name, because all nodes probe at a
+    time. `data`: False makes an empty file, which needs no data server. Raises OSError for other errors of the file
+    system.
     """
     directory = place.directory
     try:
@@ -335,8 +332,8 @@ def probe(place: Place, node: str = "", data: bool = True) -> str | None:
 
 
 def _probe(handle: int, name: str, content: bytes) -> None:
-    """Write a file to stable storage, read it back past this node's cache as far as that can be had, remove it."""
-    with contextlib.suppress(FileNotFoundError):  # left by a kill
+    """Write a file to stable storage, drop it from this node's cache if possible, read it back, remove it."""
+    with contextlib.suppress(FileNotFoundError):  # left by an agent that was killed
         os.unlink(name, dir_fd=handle)
     file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=handle)
     try:
@@ -358,26 +355,26 @@ def _probe(handle: int, name: str, content: bytes) -> None:
         os.unlink(name, dir_fd=handle)
 
 
-# Its striping, by a command of the file system
+# Striping, by commands of the file system
 
-#: The layout if none could be read; a reason may follow.
+#: Stands for a layout that could not be read; a reason may follow.
 NOT_RECORDED = "not recorded"
-#: Where GPFS has its commands, which is on few users' PATH.
+#: Directory of the commands of GPFS, which few users have on PATH.
 _MORE_PATH = "/usr/lpp/mmfs/bin"
 
 
 @dataclass(frozen=True)
 class _Commands:
-    """Commands of a file system; the directory follows, after the arguments of `set`."""
+    """Commands that show and set the layout of a directory: options and the directory are appended."""
 
     show: tuple[str, ...]
     set: tuple[str, ...] | None = None
-    #: The layout follows this word.
+    #: Text in the output after which the layout begins.
     heading: str = ""
 
 
-#: lfs-setstripe(1) and lfs-getstripe(1) of Lustre, the help of beegfs-ctl 7. GPFS has a layout per pool and policy,
-#: not per directory: it can only be shown.
+#: From lfs-setstripe(1), lfs-getstripe(1), and the help of beegfs-ctl 7. The layout of GPFS belongs to a pool and
+#: policy, not to a directory, so it can only be shown.
 _COMMANDS = {
     "lustre": _Commands(("lfs", "getstripe", "-d"), ("lfs", "setstripe")),
     "beegfs": _Commands(
@@ -388,11 +385,11 @@ _COMMANDS = {
 
 
 class _Failed(Exception):
-    """A command is not there, or did not succeed; the message says which."""
+    """A command is not installed, or failed; the message says which."""
 
 
 def layout_refused(arguments: Sequence[str]) -> str | None:
-    """Why these arguments are not handed to the file system's command, or None. Pure."""
+    """Why these arguments are not passed to the file system's command, or None. Pure."""
     for argument in arguments:
         if argument == ".." or {"/", "\0", "\n"} & set(argument):
             return f"`{shortened(argument)}` names a place; the layout is set on the campaign's directory alone"
@@ -419,7 +416,7 @@ def set_layout(place: Place, fstype: str, arguments: list[str]) -> None:
 
 
 def read_layout(place: Place, fstype: str) -> str:
-    """The layout of the campaign's directory, in one line; NOT_RECORDED, and why, where it cannot be read."""
+    """The layout of the campaign's directory, in one line; NOT_RECORDED and the reason if it cannot be read."""
     commands = _COMMANDS.get(fstype)
     if commands is None:
         return NOT_RECORDED
@@ -433,7 +430,7 @@ def read_layout(place: Place, fstype: str) -> str:
 
 
 def _run(argv: Sequence[str], place: Place) -> str:
-    """Output of a command on the campaign's directory. Raises _Failed, and OSError where that is not there."""
+    """Output of a command on the campaign's directory. Raises _Failed, and OSError if the directory is not there."""
     program = shutil.which(argv[0], path=os.pathsep.join([*os.get_exec_path(), _MORE_PATH]))
     if program is None:
         raise _Failed(f"{argv[0]} is not on PATH")
@@ -453,5 +450,5 @@ def _run(argv: Sequence[str], place: Place) -> str:
 
 
 def _one_line(text: str) -> str:
-    """A text without line ends, gaps and terminal controls, cut to fit a cell of a table."""
+    """A text without line ends, repeated blanks and terminal controls, cut to fit a cell of a table."""
     return shortened(" ".join("".join(c if c.isprintable() else " " for c in text).split()), 300)

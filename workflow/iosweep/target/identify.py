@@ -1,6 +1,6 @@
-"""The mounts of this machine; which file system a directory is on, whether it is there, and who may write to it.
+"""Identity of the target's file system: mounts, volume and lock names; whether the target exists and is writable.
 
-What asks the target itself (`identify`, `check_target`, `find_open_directory`, `read_space`) runs inside the agent.
+Functions that touch the target (`identify`, `check_target`, `find_open_directory`, `read_space`) run inside the agent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from iosweep.text import printable
 #: Remedies for a target that cannot be written to.
 PERMIT = "give that user write permission, or name another directory"
 REMOUNT = "mount it writable, or name another one"
-#: Names of a directory that are searched for a similar one.
+#: The most names of a directory that are searched for a similar name.
 _MOST_NAMES = 10_000
 _PROC = Path("/proc")
 
@@ -32,37 +32,37 @@ _PROC = Path("/proc")
 
 
 class Mount(NamedTuple):
-    """A line of mountinfo. number, parent: of this mount and the one that it is on. root: the path on the device that
-    is mounted at `point`."""
+    """A line of mountinfo."""
 
     number: int
-    parent: int
+    parent: int  # number of the mount that this mount is on
     device: str
-    root: str
+    root: str  # the path on the device that is mounted at `point`
     point: str
     fstype: str
     source: str
     options: str
 
 
-#: In place of a mount that the table does not have.
+#: Stands for a mount that the table lacks.
 UNLISTED = Mount(0, 0, "", "", "", "unknown", "unknown", "")
 
 
 def parse_mounts(table: bytes) -> list[Mount]:
-    """The lines of a mountinfo. As bytes: the kernel escapes fewer characters than Python takes for a line's end."""
-    found = []
+    """The lines of a mountinfo. Split as bytes, because Python takes characters for line ends that the kernel does not
+    escape."""
+    mounts = []
     for line in table.split(b"\n")[:-1]:
         before, _, after = os.fsdecode(line).partition(" - ")
         number, parent, device, root, point, *_ = before.split(" ")
         fstype, source, options = after.split(" ", 2)
         paths = (_unescaped(root), _unescaped(point))
-        found.append(Mount(int(number), int(parent), device, *paths, fstype, _unescaped(source), options))
-    return found
+        mounts.append(Mount(int(number), int(parent), device, *paths, fstype, _unescaped(source), options))
+    return mounts
 
 
 def _unescaped(text: str) -> str:
-    if "\\" not in text:  # nearly always, and ten times as fast
+    if "\\" not in text:  # nearly always; ten times as fast as re.sub
         return text
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
 
@@ -73,9 +73,9 @@ def read_mounts(pid: str = "self") -> list[Mount]:
 
 
 def mount_at(real: str, mounts: Iterable[Mount]) -> Mount:
-    """The mount that shows an absolute path without links."""
+    """The mount that an absolute path without links is on."""
     best = UNLISTED
-    for mount in mounts:  # the last of equal mount points is the one on top
+    for mount in mounts:  # of equal mount points the last is on top
         inside = real == mount.point or real.startswith(mount.point.rstrip("/") + "/")
         if inside and len(mount.point) >= len(best.point):
             best = mount
@@ -83,13 +83,13 @@ def mount_at(real: str, mounts: Iterable[Mount]) -> Mount:
 
 
 def leads_to(real: str, mounts: Iterable[Mount]) -> tuple[str, str]:
-    """Device, and path on that device, of an absolute path without links."""
+    """The device of an absolute path without links, and the path on that device."""
     mount = mount_at(real, mounts)
     return mount.device, mount.root.rstrip("/") + real[len(mount.point.rstrip("/")) :]
 
 
 def is_private(directory: str) -> bool | None:
-    """Whether process 1 of this machine sees another directory there; None where that cannot be seen (containers)."""
+    """Whether this path is another directory for process 1 of this machine; None if unknown (in containers)."""
     try:
         if not procfs.shows_machine(_PROC):
             return None
@@ -101,40 +101,39 @@ def is_private(directory: str) -> bool | None:
 
 @lru_cache(maxsize=1)
 def counters_of(point: str, fstype: str) -> IoCounters:
-    """The counters for the file system of this type that is mounted at `point`; where it is not mounted (any more) only
-    those of the network. Nothing of the target itself is touched, so this does not wait for it."""
-    known = read_mounts()
+    """The counters for the file system of this type that is mounted at `point`; only network counters if it is not
+    mounted. The target itself is not touched, so this never waits for it."""
+    mounts = read_mounts()
 
     def mounted(mount: Mount) -> Mounted:
         return Mounted(mount.point, mount.device or "0:0", mount.fstype, mount.source, mount.options)
 
     def mounted_at(path: str) -> Mounted | None:
-        found = mount_at(path, known)
-        return mounted(found) if found.point else None
+        mount = mount_at(path, mounts)
+        return mounted(mount) if mount.point else None
 
-    there = [mount for mount in known if (mount.point, mount.fstype) == (point, fstype)]
-    return IoCounters(mounted(there[-1] if there else UNLISTED), mounted_at)
+    matching = [mount for mount in mounts if (mount.point, mount.fstype) == (point, fstype)]
+    return IoCounters(mounted(matching[-1] if matching else UNLISTED), mounted_at)
 
 
 # The file system of a directory
 
 
 class FileSystem(TypedDict):
-    """The file system of a directory. `real`: path of the directory without links. `mount`: line of its mount.
-    `mounted`: number of what is mounted (`8:1`), the same in all subvolumes of btrfs, unlike `device`."""
+    """The file system of a directory."""
 
-    real: str
+    real: str  # path of the directory without links
     source: str
     fstype: str
-    mount: str
+    mount: str  # a line as by mount(8)
     fsid: str
-    mounted: str
-    device: int
+    mounted: str  # number of the mounted device (`8:1`), equal in all subvolumes of btrfs
+    device: int  # st_dev, which differs between subvolumes
     writable: bool
 
 
 def identify(target: str, name: str = "the target") -> FileSystem:
-    """Which file system a directory is on. `name`: of the directory, in errors."""
+    """Which file system a directory is on. `name`: words for the directory in errors."""
     path = Path(target)
     try:
         if not stat.S_ISDIR(path.stat().st_mode):
@@ -142,7 +141,7 @@ def identify(target: str, name: str = "the target") -> FileSystem:
     except FileNotFoundError:
         raise Refused(f"{name} {target} does not exist; is the file system mounted?") from None
     real = str(path.resolve())
-    fsid = os.statvfs(real).f_fsid  # first: it has an automounter mount what stat does not
+    fsid = os.statvfs(real).f_fsid  # before read_mounts: unlike stat, it triggers an automounter
     mount = mount_at(real, read_mounts())
     line = f"{mount.source} on {mount.point} type {mount.fstype} ({mount.options})" if mount.point else ""
     return {
@@ -161,16 +160,16 @@ def identity(facts: Mapping[str, object]) -> str:
     """The identity of a file system on any node and at any time: its type and the name of its volume.
 
     Without servers: GlusterFS may be mounted as `s1:/dfs` on one node and as `s2:/dfs` on another, and so may NFS,
-    WEKA, CephFS and Lustre. Without the directory below the volume's root that is mounted. With the fsid where the
-    name tells nothing: tmpfs, overlay, BeeGFS; and of ext2 to ext4, whose fsid is made of the UUID.
+    WEKA, CephFS and Lustre. Without a subdirectory of the volume that is mounted. With the fsid if the name is
+    arbitrary (tmpfs, overlay, BeeGFS), and for ext2 to ext4, whose fsid derives from the UUID.
     """
     return _servers_and_identity(facts)[1]
 
 
 def volume(facts: Mapping[str, object]) -> str:
-    """The name of a file system that separates its results from others: its identity and its servers.
+    """The name by which results of different file systems are kept apart: identity and servers.
 
-    Two storage systems may have volumes of one name. Other servers of the same system are recognized by the campaign's
+    Two storage systems may have volumes with equal names. Other servers of a system are recognized by the campaign's
     marker (`same_source`).
     """
     servers, name = _servers_and_identity(facts)
@@ -178,13 +177,15 @@ def volume(facts: Mapping[str, object]) -> str:
 
 
 def same_source(claimed: str, facts: FileSystem, marked: bool) -> str:
-    """The source by which results name a file system: `claimed`, that of when the campaign's directory was made, if it
-    is this one. `marked`: our marker is there now. Without it they must have a server in common, if both name any.
+    """The mount source by which results name a file system: `claimed`, the source when the campaign's directory was
+    made, if that was this file system, else the present source.
+
+    `marked`: our marker is there now. Without it the sources must have a server in common, if both name servers.
     """
     then, identity_then = _servers_and_identity({**facts, "source": claimed})
     now, identity_now = _servers_and_identity(facts)
-    known = marked or not (then and now) or not {*then.split(",")}.isdisjoint(now.split(","))
-    return claimed if known and identity_then == identity_now else facts["source"]
+    is_same = marked or not (then and now) or not {*then.split(",")}.isdisjoint(now.split(","))
+    return claimed if is_same and identity_then == identity_now else facts["source"]
 
 
 def _servers_and_identity(facts: Mapping[str, object]) -> tuple[str, str]:
@@ -197,15 +198,14 @@ def _servers_and_identity(facts: Mapping[str, object]) -> tuple[str, str]:
     if kind in ("fuse.glusterfs", "glusterfs"):  # s1:/dfs, s1,s2:/dfs, s1:dfs
         servers, _, path = source.rpartition(":")
         return servers, f"{kind} /{path.strip('/').partition('/')[0]}"
-    if kind == "wekafs":  # backend1,backend2/fs, or fs alone
+    if kind == "wekafs":  # backend1,backend2/fs, or just fs
         servers, _, path = source.rpartition("/")
         return servers, f"wekafs {path or source}"
     if kind == "ceph":  # user@cluster.name=/path, or mon1:6789,mon2:6789:/path
         named = re.fullmatch(r"[^@/]*@([^=/]+)=/.*", source, re.DOTALL)
         return "", f"ceph {named[1] if named else fsid}"
-    known = fs_types.of(kind)
     has_name = kind != "beegfs" and (fs_types.of_network(kind) or bool(re.search("[/:]", source)))
-    if has_name and not known.nameless and not kind.startswith("ext"):
+    if has_name and not fs_types.of(kind).nameless and not kind.startswith("ext"):
         return "", f"{kind} {source}"
     return "", f"{kind} {source} {fsid}"
 
@@ -213,9 +213,9 @@ def _servers_and_identity(facts: Mapping[str, object]) -> tuple[str, str]:
 def lock_name(facts: Mapping[str, object]) -> str:
     """The name of the lock of a file system.
 
-    A local one is what the kernel says, whatever its source is called (`/dev/root` and `/dev/vda1`, a device node of a
-    container); others are named alike on all nodes. Two clusters may have a volume of the same name: one lock too many
-    is better than two campaigns at once.
+    A local file system is named by its device number, because one device may have several names (`/dev/root` and
+    `/dev/vda1`, a device node of a container). Others have an equal name on all nodes. Volumes of two clusters may
+    share a name: a needless lock is better than two campaigns at a time.
     """
     if fs_types.of(str(facts["fstype"])).local:
         return f"{facts['fstype']} {facts['mounted']}"
@@ -226,38 +226,38 @@ def same_now(here: Mapping[str, object], there: Mapping[str, object]) -> bool:
     """Whether two directories of this machine are on one file system."""
     if here["device"] == there["device"]:
         return True
-    # subvolumes of btrfs have devices of their own; two NFS servers may have volumes of the same name
+    # each subvolume of btrfs has its own st_dev; two NFS servers may have volumes with equal names
     return here["source"] == there["source"] and lock_name(here) == lock_name(there)
 
 
 def on_root(mount: str | None) -> bool:
-    """Whether a mount line, as `identify` writes it, is of the root file system."""
+    """Whether a mount line, as `identify` writes it, is the root file system."""
     return mount is not None and mount.rpartition(" type ")[0].endswith(" on /")
 
 
-def wrong_type(directory: str, fstype: str, mount: str, wanted: str | None) -> str | None:
-    """A sentence on a target whose file system is not of the type that the configuration names, or None. Pure.
+def wrong_type(directory: str, fstype: str, mount: str, expected: str | None) -> str | None:
+    """A sentence if the file system of the target is not of the type that the configuration names, or None. Pure.
 
-    `nfs` is nfs4, too; `x` is fuse.x, too.
+    `nfs` stands for nfs4 as well, and `x` for fuse.x.
     """
-    if not wanted or fstype in (wanted, f"fuse.{wanted}") or (wanted, fstype) == ("nfs", "nfs4"):
+    if not expected or fstype in (expected, f"fuse.{expected}") or (expected, fstype) == ("nfs", "nfs4"):
         return None
-    return f"`{wanted}` is expected, and {directory} is on `{fstype}` ({mount}); is the file system mounted?"
+    return f"`{expected}` is expected, and {directory} is on `{fstype}` ({mount}); is the file system mounted?"
 
 
 def read_space(directory: str) -> dict[str, int]:
-    """Bytes and inodes of the file system as df counts: used, and free to an ordinary user."""
+    """Bytes and inodes of the file system, used and free to an ordinary user, as df counts them."""
     s = os.statvfs(directory)
     return {
         "used_bytes": (s.f_blocks - s.f_bfree) * s.f_frsize,
         "free_bytes": s.f_bavail * s.f_frsize,
         "used_inodes": s.f_files - s.f_ffree,
-        "free_inodes": s.f_favail,  # both 0 where the file system does not count inodes
+        "free_inodes": s.f_favail,  # both 0 if the file system does not count inodes
     }
 
 
 def contains_results(facts: FileSystem, directory: str, results: Path) -> bool:
-    """Whether results lie in the campaign's directory, links resolved. `facts`: of its parent (identify)."""
+    """Whether results lie in the campaign's directory, links resolved. `facts`: `identify` of its parent."""
     real = Path(facts["real"]) / Path(directory).name
     return real in (results.resolve(), *results.resolve().parents)
 
@@ -265,10 +265,10 @@ def contains_results(facts: FileSystem, directory: str, results: Path) -> bool:
 # Whether the target can be used
 
 
-def check_target(target: str, campaign: str, wanted: str | None) -> tuple[str, str] | None:
-    """The error in a target: a key of its configuration and a sentence; None without one.
+def check_target(target: str, campaign: str, fstype: str | None) -> tuple[str, str] | None:
+    """The problem with a target: a key below `target` of the configuration, and a sentence; or None.
 
-    campaign: name of the campaign's directory there. wanted: target.type.
+    `campaign`: name of the campaign's directory there. `fstype`: target.type.
     """
     path, name = Path(target).absolute(), json.dumps(target, ensure_ascii=False)
     try:
@@ -279,7 +279,7 @@ def check_target(target: str, campaign: str, wanted: str | None) -> tuple[str, s
     facts = identify(target)
     if is_root() and (way := find_open_directory(target)):
         return "directory", f"{name} cannot be measured on by root: {way}"
-    if wrong := wrong_type(target, facts["fstype"], facts["mount"], wanted):
+    if wrong := wrong_type(target, facts["fstype"], facts["mount"], fstype):
         return "type", wrong
     if not facts["writable"]:
         if os.statvfs(path).f_flag & os.ST_RDONLY:
@@ -290,7 +290,7 @@ def check_target(target: str, campaign: str, wanted: str | None) -> tuple[str, s
 
 
 def _absent(name: str, path: Path) -> str:
-    """Why there is no directory of a path, and what would be right. `name`: as the user wrote it."""
+    """Why a path is not a directory, and the likely remedy. `name`: the path as the user wrote it."""
     parent, lacks = path.parent, path.name
     while not parent.is_dir():
         parent, lacks = parent.parent, parent.name
@@ -299,7 +299,7 @@ def _absent(name: str, path: Path) -> str:
     try:
         with os.scandir(parent) as entries:
             first = itertools.islice(entries, _MOST_NAMES)
-            # by the type that the listing gives: to follow a link or a mount may hang
+            # the type from the listing only: following a link or a mount may hang
             names = [e.name for e in first if e.is_symlink() or e.is_dir(follow_symlinks=False)]
     except PermissionError:
         names = []
@@ -310,11 +310,11 @@ def _absent(name: str, path: Path) -> str:
 
 
 def find_open_directory(target: str) -> str | None:
-    """A sentence on a directory on the way to the target in which others could put another one in the place of the
-    campaign's; None if there is none.
+    """A sentence on a directory in the target's path in which others could replace the campaign's directory; None if
+    there is none.
 
-    Tools open their files by path, so who swaps a directory on the way chooses what they overwrite. In a sticky
-    directory only owners may. For root, others are all but root and the directory's owner; a user trusts his groups.
+    Tools open their files by path, so whoever swaps a directory of the path chooses the files that they overwrite. In a
+    sticky directory only owners can. Others are everybody, and for root also the group: a user trusts their groups.
     """
     real = Path(target).resolve()
     others = stat.S_IWOTH | (stat.S_IWGRP if is_root() else 0)
@@ -334,7 +334,7 @@ def is_root() -> bool:
 
 
 def rights(status: os.stat_result) -> str:
-    """Who may do what with a file, as far as its mode shows it: `mode 0755, owner root`."""
+    """`mode 0755, owner root`"""
     return f"mode {stat.S_IMODE(status.st_mode):04o}, owner {procfs.user_name(status.st_uid)}"
 
 

@@ -1,12 +1,12 @@
-"""Locks that keep two runs of a campaign apart, and two campaigns on one file system.
+"""Locks: one run of a campaign at a time, and one campaign at a time on a file system.
 
-A lock is the flock of a file whose text, as JSON, names its owner. The kernel gives a flock to one process and releases
-it when that process ends, however that happens; so a free lock is taken, whoever its text names. A flock does not reach
-everywhere: some file systems have none, and some mounts keep it from the other nodes. There the Slurm job that the text
-names may still work, and Slurm is asked, if there is one; beyond that the exclusion is "not checked".
+A lock is the flock of a file whose text names its owner as JSON. The kernel gives the flock to one process, and
+releases it when that process ends for any reason; so a free lock may be taken, whatever owner the text names. A flock
+does not reach everywhere: some file systems have none, and some mounts hide it from other nodes. There the Slurm job
+that the text names may still be running, so Slurm is asked; without Slurm the exclusion is "not checked".
 
-The results of a campaign have one (`take`), and each file system that is measured (`exclude`), unless the job holds all
-there is of a Slurm license (`by_license`).
+The results of a campaign have a lock (`take`), and so has each file system that is measured (`exclude`), unless the job
+holds all instances of a Slurm license (`by_license`).
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from iosweep.units import local_time
 
 #: Name of the lock in the results of a campaign.
 NAME = "lock"
-#: Where campaigns on this machine lock a file system without target.lock.
-MACHINE = "/tmp"  # noqa: S108 - opened without following links, and never made where something else is
-#: Time after which a lock is tried again: `holder` has released it, and its owner has written into it.
+#: Directory of the locks of file systems without target.lock, for campaigns on this machine.
+MACHINE = "/tmp"  # noqa: S108 - opened without following links, and never created over an existing file
+#: Time before the second attempt to lock: by then `holder` has released it, or its owner has written the text.
 _AGAIN_S = 0.05
-#: Bytes that are read of a lock.
+#: The most bytes that are read of a lock.
 _MOST_BYTES = 1 << 14
-_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO would wait for its other end
+_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # nonblocking: to open a FIFO would wait for its other end
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The process that holds a lock, by the lock's text; `take` fills in the last four. Without a `pid`: not known."""
+    """The process that holds a lock, by its text; `take` fills in the last four fields. Without a `pid`: unknown."""
 
     campaign: str = ""
     results: str = ""
@@ -75,7 +75,7 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 def read(content: bytes) -> Owner | None:
-    """The owner that a text names; None if there is no text. Anybody may have written it."""
+    """The owner that the text of a lock names; None if it is empty. Not trusted: anybody may have written it."""
     if not content.strip(b"\0 \n"):
         return None
     try:
@@ -92,42 +92,41 @@ def _text(handle: int) -> Owner | None:
 
 @dataclass
 class Lock:
-    """A lock, held. `without`: why its file system has no flock, empty where it has. `note`: how far it reaches, if
-    others should know, or None."""
+    """A lock that this process holds."""
 
     file: Path
     handle: int
-    without: str = ""
+    without: str = ""  # why its file system has no flock; empty if it has
 
     @property
     def note(self) -> str | None:
+        """A sentence if the lock excludes nobody, or None."""
         why = f"exclusion not checked: the file system of {self.file} has no locks ({self.without})"
         return printable(why) if self.without else None
 
     def in_place(self) -> bool:
-        """Whether the file is still the one that was locked. A link to it does not count."""
+        """Whether the path still leads to the file that was locked, and not by a link."""
         try:
             return os.path.samestat(os.fstat(self.handle), self.file.lstat())
         except OSError:
             return False
 
     def write(self, text: bytes) -> None:
-        with contextlib.suppress(OSError):  # a full disk: it is held all the same
+        with contextlib.suppress(OSError):  # on a full disk the lock is held without a text
             os.ftruncate(self.handle, 0)
             os.pwrite(self.handle, text, 0)
 
     def close(self) -> None:
-        self.write(b"")  # so a text that remains is of an owner that was killed
+        self.write(b"")  # so that only an owner that was killed leaves a text
         with contextlib.suppress(OSError):
-            fcntl.flock(self.handle, fcntl.LOCK_UN)  # closing is not enough if a forked child has it, too
+            fcntl.flock(self.handle, fcntl.LOCK_UN)  # closing is not enough if a forked child has the handle as well
         os.close(self.handle)
 
 
 def take(file: Path, mine: Owner, what: str, shared: bool = False) -> Lock:
-    """Lock a file, which is made if need be. `what`: for a sentence, what it protects. `shared`: all users may
-    take it, whatever the umask.
+    """Lock a file, creating it if needed. Raises Busy if another process has it, OSError if `file` cannot be a lock.
 
-    Raises Busy where another process has it, and OSError where `file` cannot be a lock.
+    `what`: the thing that it protects, for a sentence. `shared`: all users may take it, whatever the umask.
     """
     lock = Lock(file, _open(file, shared))
     try:
@@ -137,7 +136,7 @@ def take(file: Path, mine: Owner, what: str, shared: bool = False) -> Lock:
             raise _busy(what, _text(lock.handle) or Owner()) from None
         left = _text(lock.handle)
         if left and left.job not in ("", mine.job):
-            _see_ended(left, file, what)
+            _check_ended(left, file, what)
     except BaseException:
         os.close(lock.handle)
         raise
@@ -148,7 +147,7 @@ def take(file: Path, mine: Owner, what: str, shared: bool = False) -> Lock:
 
 
 def holder(file: Path) -> Owner | None:
-    """The present owner of a lock; None without one. The lock is taken, shared, for a moment; `take` tries twice."""
+    """The present owner of a lock, or None. Takes the lock, shared, for a moment, which is why `take` tries twice."""
     try:
         handle = os.open(file, os.O_RDONLY | _FLAGS)
     except OSError:
@@ -165,8 +164,8 @@ def holder(file: Path) -> Owner | None:
 
 
 def _open(file: Path, shared: bool) -> int:
-    """A handle of the file. O_CREAT only where there is none: in a sticky directory it is refused for a file of another
-    user (fs.protected_regular)."""
+    """A handle of the file. O_CREAT only if it does not exist: in a sticky directory the kernel refuses O_CREAT for an
+    existing file of another user (fs.protected_regular)."""
     try:
         handle = os.open(file, os.O_RDWR | _FLAGS)
     except FileNotFoundError:
@@ -177,14 +176,14 @@ def _open(file: Path, shared: bool) -> int:
         if shared:
             os.fchmod(handle, 0o666)
     status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:  # with another name it may be anybody's file
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:  # a hard link may be anybody's file
         os.close(handle)
         raise OSError(errno.EINVAL, "is no plain file with one name, and is left alone; remove it", str(file))
     return handle
 
 
 def _flock(handle: int) -> str:
-    """Lock it; returns why its file system has no locks, or "". Raises BlockingIOError where another process has it."""
+    """Lock a file; returns why its file system has no locks, or "". Raises BlockingIOError if it is locked."""
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -198,12 +197,12 @@ def _flock(handle: int) -> str:
     return ""
 
 
-def _see_ended(left: Owner, file: Path, what: str) -> None:
-    """Raise Busy if the job that a free lock names lives, or may: its node may not show its flock here."""
+def _check_ended(left: Owner, file: Path, what: str) -> None:
+    """Raise Busy if the job that a free lock names is running, or may be: its flock may not be visible on this node."""
     try:
         alive = query.lives(left.job)
     except Unanswered as error:
-        if query.has_no_cluster(error.said) or shutil.which("scontrol") is None:  # here no job holds it
+        if query.has_no_cluster(error.said) or shutil.which("scontrol") is None:  # without Slurm no job can hold it
             return
         why = f"{what} may still be measured by {left}: {error}; see that it has ended, then remove {file}"
         raise Busy(printable(why), left.job) from None
@@ -220,7 +219,7 @@ def _busy(what: str, owner: Owner) -> Busy:
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Whether other campaigns are kept off, with the evidence."""
+    """Whether other campaigns are kept off the file system, with the evidence."""
 
     enforced: bool
     evidence: str
@@ -228,10 +227,10 @@ class Exclusion:
 
 @contextmanager
 def exclude(directory: str | None, facts: Mapping[str, object], mine: Owner) -> Iterator[Exclusion]:
-    """Keep other campaigns off a file system, and say how far that reaches.
+    """Keep other campaigns off a file system; yields how far that reaches.
 
-    `directory`: target.lock. `facts`: of the file system (identify.identify). Raises Busy if another campaign has it,
-    Unusable if target.lock is not a directory.
+    `directory`: target.lock. `facts`: of the file system (identify.identify). Raises Busy if another campaign has the
+    lock, Unusable if target.lock is not a directory.
     """
     place = Path(directory or MACHINE).absolute()
     if not place.is_dir():
@@ -249,12 +248,14 @@ def exclude(directory: str | None, facts: Mapping[str, object], mine: Owner) -> 
 
 
 def _unreached(place: Path, machine: bool, local: bool) -> str | None:
-    """Why campaigns may not see a lock in a directory, of a file system that only this machine has (`local`) or others
-    as well; None if they do. `machine`: it is the one that is taken without target.lock."""
-    there = identify.identify(str(place))
+    """Why other campaigns may not see a lock in the directory `place`; None if they do.
+
+    `local`: only this machine uses the measured file system. `machine`: `place` is the default, MACHINE.
+    """
+    facts = identify.identify(str(place))
     shown = printable(str(place))
-    apart = fs_types.apart(there["fstype"], there["mount"])
-    # not every mount of a network file system takes its locks to the other nodes (`localflock`, `local_lock`)
+    apart = fs_types.apart(facts["fstype"], facts["mount"])
+    # not every mount of a network file system shares its locks with other nodes (`localflock`, `local_lock`)
     if apart and not local:
         remedy = "; set target.lock to a directory that all nodes see" if machine else ""
         return f"exclusion not checked: only campaigns on this machine are kept off, {shown} is on {apart}{remedy}"
@@ -264,7 +265,7 @@ def _unreached(place: Path, machine: bool, local: bool) -> str | None:
 
 
 def by_license(asked: str, without: Exclusion) -> Exclusion:
-    """Exclusion by the licenses of our job: `asked`, as `pfs:1,other:2`. `without`: what is enforced without them."""
+    """Exclusion by the licenses of our job. `asked`: such as `pfs:1,other:2`. `without`: the exclusion without them."""
     with contextlib.suppress(Unanswered):
         if asked:
             return judge_licenses(asked, query.ask(["scontrol", "--oneliner", "show", "licenses"]), without)
@@ -273,9 +274,9 @@ def by_license(asked: str, without: Exclusion) -> Exclusion:
 
 def judge_licenses(asked: str, printed: str, without: Exclusion) -> Exclusion:
     """The exclusion by licenses, from the output of `scontrol --oneliner show licenses`. Pure."""
-    known = [query.fields(line) for line in printed.splitlines()]
-    totals = {one["LicenseName"]: one["Total"] for one in known if "LicenseName" in one and "Total" in one}
-    for license in asked.split(",") if "|" not in asked else ():  # one or the other: who knows which
+    rows = [query.fields(line) for line in printed.splitlines()]
+    totals = {row["LicenseName"]: row["Total"] for row in rows if "LicenseName" in row and "Total" in row}
+    for license in asked.split(",") if "|" not in asked else ():  # `a|b`: Slurm does not say which was given
         name, _, count = license.partition(":")
         if totals.get(name) == (count or "1"):
             return Exclusion(True, f"no other job has the license {name}: all there are ({count or 1}) are ours")

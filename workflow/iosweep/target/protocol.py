@@ -1,7 +1,7 @@
-"""Requests to the agents and their answers: a function of this package, called in another process.
+"""Protocol of the agents: requests, answers and beats. A request calls a function of this package in another process.
 
-Both sides know a function by its name and convert values by its annotations, so an operation is written, called and
-type-checked as any other function.
+Both sides know the function by its name and convert values by its annotations, so an operation is written, called and
+type-checked like any other function.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from iosweep.errors import Refused, TargetError
 
 T = TypeVar("T")
 
-#: Called at each beat.
+#: Functions to call at each beat.
 _listeners: list[Callable[[], None]] = []
 
 
 def beat() -> None:
-    """Report progress: an operation that takes long calls it at least every few entries of a directory, from any
-    thread. The runner waits for the next beat no longer than the deadline."""
+    """Report progress, from any thread. A long operation calls it at least every few directory entries: the runner
+    gives up if no beat comes before the deadline."""
     for listener in _listeners:
         listener()
 
 
 def on_beat(listener: Callable[[], None]) -> None:
-    """Have a function called at each beat."""
+    """Call a function at each beat from now on."""
     _listeners.append(listener)
 
 
@@ -47,7 +47,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.refused is not None or self.error is not None
 
     def outcome(self, operation: Callable[..., T]) -> T | Refused | TargetError:
-        """The value, or the exception."""
+        """The value, or the exception that stands for the error."""
         if self.refused is not None:
             return Refused(self.refused, self.lasting)
         if self.error is not None:
@@ -55,17 +55,17 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.convert(self.value, _types(operation)[1])  # type: ignore[no-any-return]
 
     def value_of(self, operation: Callable[..., T]) -> T:
-        """The value. Raises the exception."""
-        found = self.outcome(operation)
-        if isinstance(found, Refused | TargetError):
-            raise found
-        return found
+        """The value. Raises the exception that stands for the error."""
+        outcome = self.outcome(operation)
+        if isinstance(outcome, Refused | TargetError):
+            raise outcome
+        return outcome
 
 
 def answer(operation: Callable[..., object], arguments: Sequence[object]) -> Answer:
-    """Run an operation with arguments from JSON. Refusals and errors of the file system are answers."""
-    wanted, _ = _types(operation)
-    typed = [msgspec.convert(value, kind) for value, kind in zip(arguments, wanted, strict=False)]
+    """Run an operation with arguments from JSON. Refusals and errors of the file system become answers."""
+    types, _ = _types(operation)
+    typed = [msgspec.convert(value, kind) for value, kind in zip(arguments, types, strict=False)]
     try:
         value = operation(*typed)
         return Answer(msgspec.to_builtins(value))
@@ -77,7 +77,7 @@ def answer(operation: Callable[..., object], arguments: Sequence[object]) -> Ans
 
 
 def _where(error: OSError, operation: Callable[..., object], arguments: Sequence[object]) -> str:
-    """The path that an error is about. Names below the campaign's directory are relative to handles."""
+    """The path that an error is about. A name without a directory is relative to the campaign's directory."""
     name, directory = str(error.filename or ""), getattr(arguments[0], "directory", "") if arguments else ""
     if name and directory and not name.startswith("/"):
         return f"{name} in {directory}"
@@ -85,7 +85,7 @@ def _where(error: OSError, operation: Callable[..., object], arguments: Sequence
 
 
 def by_name(operations: Iterable[Callable[..., object]]) -> dict[str, Callable[..., object]]:
-    """Operations by the names that requests have."""
+    """Operations by the names that requests use."""
     return {operation.__name__: operation for operation in operations}
 
 

@@ -1,9 +1,9 @@
-"""Space on the target: quotas that bind the running user, and whether a campaign fits.
+"""Space on the target: quotas of the running user, and whether a campaign fits.
 
-Of users and groups on Lustre, from `lfs`. Not asked for: those of projects, whose directories df shows as full as they
-are (and so does identify.read_space). Other quotas show as EDQUOT only.
+Quotas of users and groups are read on Lustre only, by `lfs`. Project quotas need no reading: df and
+identify.read_space already show them as the size of the directory. Any other quota shows only as EDQUOT.
 
-`read_room` runs in the agent, before every step: it starts no process but on Lustre. The rest is pure.
+`read_room` runs in the agent before every step; it starts a process only on Lustre. The rest is pure.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from iosweep.target import identify
 from iosweep.text import human_count
 from iosweep.units import human_size
 
-#: `lfs quota -q`: used KiB, soft and hard limit, grace; the same of files. `*` is over its quota, `[]` inexact.
+#: `lfs quota -q`: used KiB, soft and hard limit, grace; then these four for files. `*`: over quota; `[]`: inexact.
 _LFS = re.compile(r"\s\[?(\d+)\]?\*?\s+(\d+)\s+(\d+)\s+\S+\s+\[?(\d+)\]?\*?\s+(\d+)\s+(\d+)\s+\S+\s")
-#: Directories on Lustre where our users have no quotas: they are not asked again, which takes two processes.
-_silent: set[str] = set()
+#: Directories on Lustre without quotas for this user: not asked about again, which would take two processes.
+_without_quota: set[str] = set()
 
 
 class Quota(TypedDict):
-    """`scope`: `user 1000`. A limit is 0 if there is none."""
+    """A quota and its use. A limit is 0 if there is none."""
 
-    scope: str
+    scope: str  # `user 1000`
     used_bytes: int
     limit_bytes: int
     used_files: int
@@ -38,7 +38,7 @@ class Quota(TypedDict):
 
 
 class Room(TypedDict):
-    """The file system, its free space (identify.read_space) and the quotas."""
+    """The file system, its free space (identify.read_space) and the quotas on it."""
 
     file_system: identify.FileSystem
     space: dict[str, int]
@@ -46,22 +46,22 @@ class Room(TypedDict):
 
 
 def read_room(directory: str) -> Room:
-    """The facts that decide whether something may be written, in one request, which takes up to 1 ms of CPU time.
+    """The facts that decide whether bytes may be written, in one request, which takes up to 1 ms of CPU time.
 
-    Raises OSError and Refused where the directory cannot be looked at.
+    Raises OSError and Refused if the directory cannot be examined.
     """
     facts = identify.identify(directory)
-    asked = facts["fstype"] == "lustre" and directory not in _silent
+    asked = facts["fstype"] == "lustre" and directory not in _without_quota
     quotas = _quotas(directory) if asked else []
     if asked and not quotas:
-        _silent.add(directory)
+        _without_quota.add(directory)
     return {"file_system": facts, "space": identify.read_space(directory), "quotas": quotas}
 
 
 def _quotas(directory: str) -> list[Quota]:
-    """Quotas with a limit, the smaller of the soft and the hard one."""
+    """The quotas of this user and group that have a limit: the lower of the soft and hard limits."""
     status = Path(directory).stat()
-    group = status.st_gid if status.st_mode & stat.S_ISGID else os.getegid()  # of new files
+    group = status.st_gid if status.st_mode & stat.S_ISGID else os.getegid()  # the group of new files
     quotas: list[Quota] = []
     for kind, option, owner in (("user", "-u", os.geteuid()), ("group", "-g", group)):
         argv = ["lfs", "quota", "-q", option, str(owner), directory]
@@ -69,7 +69,7 @@ def _quotas(directory: str) -> list[Quota]:
             done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=True)
         except (OSError, subprocess.CalledProcessError):  # no lfs; no quotas
             continue
-        # the name of the file system comes first, and may have any characters
+        # the output begins with the directory, which may have any characters
         if not (match := _LFS.search(os.fsdecode(done.stdout).replace(directory, "", 1) + "\n")):
             continue
         used, soft, hard, files, soft_files, hard_files = map(int, match.groups())
@@ -95,9 +95,10 @@ def too_much(
     needed_inodes: int,
     limits: Mapping[str, float],
 ) -> Obstacle | None:
-    """Why a campaign may not have `needed_bytes` there at once, or None.
+    """Why a campaign may not have `needed_bytes` on the target at a time, or None.
 
-    `now`: identify.read_space. `ours_bytes` of them are there already. Inodes are those that are still to come.
+    `now`: identify.read_space. `ours_bytes`: the part of `needed_bytes` that is there already. `needed_inodes`: inodes
+    still to be made.
     """
     more = needed_bytes - ours_bytes
     free, total = now["free_bytes"], now["used_bytes"] + now["free_bytes"]
@@ -135,7 +136,7 @@ def too_much(
 
 
 def over_quota(quotas: Sequence[Quota], needed_bytes: int, needed_inodes: int) -> Obstacle | None:
-    """Why a quota has no room for so many bytes and files more, or None."""
+    """Why a quota has no room for this many more bytes and files, or None."""
     for quota in quotas:
         rows = (
             (quota["limit_bytes"], quota["used_bytes"], needed_bytes, human_size, "more"),
@@ -152,7 +153,7 @@ def over_quota(quotas: Sequence[Quota], needed_bytes: int, needed_inodes: int) -
 
 
 def not_freed(deleted_bytes: int) -> str:
-    """For the end of a sentence, where we have deleted files and there is still no space."""
+    """The end of a sentence about a lack of space after this run has deleted files."""
     return (
         f". This run has deleted {human_size(deleted_bytes)}: the file system may keep deleted files for a time (trash,"
         " snapshots). Empty its trash, or wait until it has; the next run goes on from there"

@@ -1,7 +1,8 @@
-"""Directories and files below the campaign's directory: made, counted, removed; complete data sets; samples of data.
+"""File operations below the campaign's directory: making, counting and removing trees; checking and sampling data sets.
 
-They run inside the agent. Each directory is opened from the one above it; no symbolic link is followed, no mount point
-crossed. Few names are held at a time, and long operations report their progress (protocol.beat).
+They run inside the agent. Each directory is opened by its name in the parent directory; no symbolic link is followed,
+no mount point crossed. Only a bounded number of names is in memory, and long operations report progress
+(protocol.beat).
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from iosweep.target.protocol import beat
 A = TypeVar("A")
 B = TypeVar("B")
 
-#: Directories that are examined in parallel: each may take a few round trips to a metadata server.
+#: Threads that examine directories: each directory may take a few round trips to a metadata server.
 _AT_ONCE = 16
-#: The most sentences that are returned.
+#: The most sentences that an operation returns.
 SENTENCES = 5
-#: How a file is opened: a pipe in its place is not waited for.
+#: Flags to open a file. O_NONBLOCK: a pipe in place of the file does not block.
 _PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def side_by_side(act: Callable[[A], B], things: Sequence[A], pool: ThreadPoolExecutor | None = None) -> list[B]:
-    """Apply a function to some things, in parallel where there are several."""
+    """The value of a function for each of some things, computed in parallel if there are several."""
     if len(things) < 2:
         return [act(thing) for thing in things]
     with contextlib.nullcontext(pool) if pool else ThreadPoolExecutor(_AT_ONCE) as threads:
@@ -48,7 +49,7 @@ def side_by_side(act: Callable[[A], B], things: Sequence[A], pool: ThreadPoolExe
 
 
 def make_directories(place: Place, below: list[str]) -> list[str]:
-    """Make directories below the campaign's; returns their absolute paths."""
+    """Make directories below the campaign's directory; returns their absolute paths."""
     with Opened(place) as ours:
         for path in below:
             beat()
@@ -64,9 +65,9 @@ def list_parts(place: Place) -> list[str]:
 
 
 def measure_usage(place: Place, only: str | None = None) -> dict[str, int]:
-    """Bytes and files of the campaign's directory, or of one part, without entries that vanish meanwhile."""
+    """Bytes and files of the campaign's directory, or of the part `only`, without entries that vanish meanwhile."""
     total = files = 0
-    with contextlib.suppress(FileNotFoundError), Opened(place) as ours:  # not made yet, or removed
+    with contextlib.suppress(FileNotFoundError), Opened(place) as ours:  # it may not be made yet, or be removed
         for handle, entry in _walk(ours, only or "", skip=True):
             with contextlib.suppress(FileNotFoundError):
                 total += os.stat(entry.name, dir_fd=handle, follow_symlinks=False).st_blocks * 512
@@ -75,7 +76,7 @@ def measure_usage(place: Place, only: str | None = None) -> dict[str, int]:
 
 
 def count_files(place: Place, below: str) -> int:
-    """Regular files in a directory below the campaign's, and in the directories in it."""
+    """Number of regular files in a directory below the campaign's directory, and in its subdirectories."""
     with Opened(place) as ours:
         with ours.below(below):
             pass
@@ -83,9 +84,9 @@ def count_files(place: Place, below: str) -> int:
 
 
 def _walk(ours: Opened, below: str, skip: bool = False) -> Iterator[tuple[int, os.DirEntry[str]]]:
-    """All entries of a tree except directories, with a handle of the directory that they are in.
+    """All entries of a tree except directories, each with a handle of its directory.
 
-    What vanishes meanwhile is left out, and so are mount points; `skip`: directories that cannot be read as well.
+    Entries that vanish meanwhile and mount points are left out; with `skip` also directories that cannot be read.
     """
     todo = [below]
     while todo:
@@ -105,15 +106,15 @@ def _walk(ours: Opened, below: str, skip: bool = False) -> Iterator[tuple[int, o
 
 # Removing trees of any depth and width, by several threads
 
-#: Names of a directory that are held at a time, and how many of them a thread removes at once.
-_HELD, _TAKEN = 10_000, 32
-#: Threads that wait for the file system in parallel, for each of the two kinds of work.
+#: Names of a directory that are in memory at a time, and names that a thread removes in one go.
+_BATCH, _CHUNK = 10_000, 32
+#: Threads for listing directories, and as many for removing files.
 _REMOVING = 8
 _FOREIGN = "iosweep did not make it; it is left alone"
 
 
 class Removed(TypedDict):
-    """The result of a removal. `wrong`: up to 5 sentences on entries that stay."""
+    """The result of a removal. `wrong`: sentences on entries that stay, at most SENTENCES."""
 
     files: int
     directories: int
@@ -129,22 +130,23 @@ def remove(place: Place, below: str) -> Removed:
 
 
 def remove_all(place: Place) -> Removed:
-    """Remove the campaign's directory with what iosweep made in it."""
+    """Remove the campaign's directory with all entries that iosweep made in it."""
     return _removed(place, _Removal.everything)
 
 
 def _removed(place: Place, act: Callable[[_Removal], None]) -> Removed:
-    gone: Removed = {"files": 0, "directories": 0, "bytes": 0, "wrong": []}
+    counts: Removed = {"files": 0, "directories": 0, "bytes": 0, "wrong": []}
     pools = ThreadPoolExecutor(_REMOVING), ThreadPoolExecutor(_REMOVING)
     with contextlib.suppress(FileNotFoundError), Opened(place) as ours, pools[0], pools[1]:
-        act(_Removal(ours, gone, *pools))
-    return gone
+        act(_Removal(ours, counts, *pools))
+    return counts
 
 
 class _Removal:
     """Removes trees level by level: first all files, then the directories, the deepest first.
 
-    Several threads list directories, and several more remove the files of wide ones. `removed` has the counts.
+    Threads of one pool list directories; threads of another remove files of large directories. `removed` has the
+    counts.
     """
 
     def __init__(self, ours: Opened, removed: Removed, listing: ThreadPoolExecutor, unlinking: ThreadPoolExecutor):
@@ -154,7 +156,7 @@ class _Removal:
         self._failed: set[str] = set()
 
     def everything(self) -> None:
-        """Remove the campaign's directory. The marker goes last: after a kill the rest is still ours."""
+        """Remove the campaign's directory. The marker goes last, so that after a kill the rest is still ours."""
         top, parent, name = self._ours.handle, self._ours.parent, self._ours.name
         for entry in sorted(os.listdir(top)):
             if entry in PARTS:
@@ -163,15 +165,16 @@ class _Removal:
                 self._stays(entry, _FOREIGN)
         if not self._removed["wrong"]:
             self._unlink(top, "", [UNFINISHED, MARKER])
-            # another directory may have its name by now
+            # by now the name may lead to another directory
             if os.path.samestat(os.fstat(top), os.stat(name, dir_fd=parent, follow_symlinks=False)):
                 self._rmdir(parent, name, name)
 
     def tree(self, path: str) -> None:
-        """Remove a directory with all that is below it."""
+        """Remove a directory with its whole tree."""
         levels = [[path]]
         while level := levels[-1]:
-            levels.append([below for found in side_by_side(self._empty, level, self._listing) for below in found])
+            subdirectories = side_by_side(self._empty, level, self._listing)
+            levels.append([below for paths in subdirectories for below in paths])
         for level in reversed(levels):
             side_by_side(self._close, level, self._listing)
 
@@ -182,7 +185,7 @@ class _Removal:
                 self._removed["wrong"].append(f"{shown(path)}: {why}")
 
     def _empty(self, path: str) -> list[str]:
-        """Remove the files of a directory; returns the directories in it."""
+        """Remove the files of a directory; returns its subdirectories."""
         directories: dict[str, None] = {}
         try:
             with self._ours.below(path) as handle:
@@ -195,27 +198,27 @@ class _Removal:
         return [f"{path}/{name}" for name in directories]
 
     def _pass(self, handle: int, path: str, directories: dict[str, None]) -> bool:
-        """Read a directory once, and remove its files; returns whether it has to be read again: some file systems skip
-        entries of a directory that changes while it is read."""
+        """Read a directory once, and remove its files; returns whether it has to be read again, because some file
+        systems skip entries of a directory that changes while it is read."""
         with os.scandir(handle) as entries:
-            some = gone = 0
-            while batch := list(islice(entries, _HELD)):
-                some += 1
+            batches = removed = 0
+            while batch := list(islice(entries, _BATCH)):
+                batches += 1
                 files = []
                 for entry in batch:
                     beat()
                     if entry.is_dir(follow_symlinks=False):
                         directories[entry.name] = None
                     elif path in PARTS and entry.is_file(follow_symlinks=False) and not entry.name.startswith(PROBE):
-                        self._stays(f"{path}/{entry.name}", _FOREIGN)  # tools write into directories of a part
+                        self._stays(f"{path}/{entry.name}", _FOREIGN)  # tools write only into subdirectories of a part
                     else:
                         files.append(entry.name)
-                parts = [files[first : first + _TAKEN] for first in range(0, len(files), _TAKEN)]
-                gone += sum(side_by_side(lambda names: self._unlink(handle, path, names), parts, self._unlinking))
-        return some > 1 and gone > 0
+                chunks = [files[first : first + _CHUNK] for first in range(0, len(files), _CHUNK)]
+                removed += sum(side_by_side(lambda names: self._unlink(handle, path, names), chunks, self._unlinking))
+        return batches > 1 and removed > 0
 
     def _unlink(self, handle: int, path: str, names: Sequence[str]) -> int:
-        """Remove files of an open directory, or links themselves; returns how many."""
+        """Remove files and links from an open directory; returns how many."""
         files = size = 0
         for name in names:
             beat()
@@ -230,14 +233,13 @@ class _Removal:
         return files
 
     def _close(self, path: str) -> None:
-        """Remove an empty directory below the campaign's."""
+        """Remove an empty directory below the campaign's directory, unless something in it stayed."""
         above, _, name = path.rpartition("/")
         if path not in self._failed:
             with self._failure(path), self._ours.below(above) as outer:
                 self._rmdir(outer, name, path)
 
     def _rmdir(self, parent: int, name: str, path: str) -> None:
-        """Remove an empty directory."""
         beat()
         with self._failure(path):
             os.rmdir(name, dir_fd=parent)
@@ -246,7 +248,7 @@ class _Removal:
 
     @contextlib.contextmanager
     def _failure(self, path: str) -> Iterator[None]:
-        """Note an entry that stays; another process may have removed it."""
+        """Note an entry that cannot be removed; an entry that another process has removed is no failure."""
         try:
             yield
         except FileNotFoundError:
@@ -260,27 +262,27 @@ def _why(error: OSError | Refused) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
-# Whether files are as they were
+# Whether files are complete and unchanged
 
 
 class Stamps(TypedDict):
-    """A checksum over the times of the last write of all files, the latest of these times in ns, and whose it is."""
+    """The times of the last write of some files."""
 
-    written: int
-    last_ns: int
-    last: str
+    written: int  # checksum over the times of all files
+    last_ns: int  # the latest time
+    last: str  # name of the file with the latest time
 
 
 class Examined(TypedDict):
-    """`wrong`: up to 5 sentences. `holes`: "none", "found", or why that is unknown."""
+    """The result of a look at files."""
 
-    wrong: list[str]
-    holes: str
+    wrong: list[str]  # at most SENTENCES
+    holes: str  # "none", "found", or why that is unknown
     stamps: Stamps
 
 
 class Look(msgspec.Struct, frozen=True):
-    """Files of `size` bytes in a directory below the campaign's. holes: whether unwritten extents are looked for."""
+    """The files of `size` bytes to examine in the directory `below`. holes: also look for unwritten extents."""
 
     below: str
     files: list[str]
@@ -290,17 +292,17 @@ class Look(msgspec.Struct, frozen=True):
 
 #: Time after a write in which a network file system may still show earlier attributes (NFS: acregmax).
 LATE_NS = 120 * 10**9
-#: Largest difference of its clock and ours.
+#: Largest difference between the clocks of its server and this node.
 _CLOCKS_NS = 2 * 10**9
 _NOT_LOOKED = "not looked at"
 
 
 def changed(before: Stamps, after: Stamps, since_ns: int, local: bool) -> str:
-    """The change of files between two examinations, as a sentence; empty without one. Pure.
+    """The change of files between two looks, as a sentence; empty without a change. Pure.
 
-    since_ns: when the first look was, by our clock. local: times are right at once, and of our clock. Elsewhere the
-    first look may have seen times of before the last write, so that a difference counts only where that write was long
-    ago, or the new time is after the first look.
+    `since_ns`: time of the first look, by our clock. `local`: times are up to date, and by our clock. Otherwise the
+    first look may have seen outdated times, so a difference counts only if the last write was long before the first
+    look, or the new time is after it.
     """
     if before["written"] == after["written"]:
         return ""
@@ -310,16 +312,16 @@ def changed(before: Stamps, after: Stamps, since_ns: int, local: bool) -> str:
 
 
 def examine_files(place: Place, looks: list[Look]) -> list[Examined]:
-    """Whether files are there, regular, of full size and without unwritten extents: an answer for each look."""
+    """Whether files are there, regular, of full size and without unwritten extents; a result for each look."""
     with Opened(place) as ours:
         holes = any(look.holes for look in looks) and _shows_holes(ours)
         return side_by_side(lambda look: _examine(ours, look, holes), looks)
 
 
 def _examine(ours: Opened, look: Look, shows_holes: bool) -> Examined:
-    seen = _NOT_LOOKED
+    holes = _NOT_LOOKED
     if look.holes:
-        seen = "none" if shows_holes else "hidden: this file system shows no holes, not even in a sparse file"
+        holes = "none" if shows_holes else "hidden: this file system shows no holes, not even in a sparse file"
     wrong: list[str] = []
     stamps: Stamps = {"written": 0, "last_ns": 0, "last": ""}
     try:
@@ -340,21 +342,21 @@ def _examine(ours: Opened, look: Look, shows_holes: bool) -> Examined:
                     wrong.append(f"{name} has another name as well (a hard link)")
                 elif status.st_size != look.size:
                     wrong.append(f"{name} has {status.st_size} of {look.size} bytes")
-                elif seen == "none":
+                elif holes == "none":
                     with opened(name, os.O_RDONLY | _PLAIN, handle) as file:
                         if os.lseek(file, 0, os.SEEK_HOLE) < look.size:
                             wrong.append(f"{name} has unwritten extents")
-                            seen = "found"
+                            holes = "found"
     except FileNotFoundError:
         return {"wrong": ["the directory is not there"], "holes": _NOT_LOOKED, "stamps": stamps}
-    return {"wrong": wrong[:SENTENCES], "holes": seen, "stamps": stamps}
+    return {"wrong": wrong[:SENTENCES], "holes": holes, "stamps": stamps}
 
 
 def _shows_holes(ours: Opened) -> bool:
-    """SEEK_HOLE lies on some file systems: see whether it finds the hole of a sparse file made for the purpose."""
+    """Whether SEEK_HOLE finds the hole in a sparse file made here: on some file systems it reports no holes."""
     name = f"{PROBE}.sparse"
     with ours.below(FRESH, create=True) as handle:
-        with contextlib.suppress(FileNotFoundError):  # of an agent that was killed
+        with contextlib.suppress(FileNotFoundError):  # left by an agent that was killed
             os.unlink(name, dir_fd=handle)
         file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=handle)
         try:
@@ -369,7 +371,7 @@ def _shows_holes(ours: Opened) -> bool:
 
 
 def truncate_files(place: Place, below: str, names: list[str], size: int) -> None:
-    """Cut files of ours in a directory to `size` bytes."""
+    """Cut our files in a directory to `size` bytes."""
     with Opened(place) as ours, ours.below(below) as handle:
         for name in names:
             beat()
@@ -379,11 +381,11 @@ def truncate_files(place: Place, below: str, names: list[str], size: int) -> Non
                     os.ftruncate(file, size)
 
 
-# Contents of files: a few blocks, compressed and compared (judged in judge/checks/contents.py)
+# Contents of files: sample blocks, compressed and compared (judged in judge/checks/contents.py)
 
-#: Files, blocks of all of them together, and bytes of a block: 4 ms of CPU in all.
+#: Files of a sample, blocks of all these files together, and bytes of a block: takes 4 ms of CPU.
 FILES, BLOCKS, BLOCK_BYTES = 4, 32, 8 << 10
-#: Names of a directory among which files are chosen.
+#: The most names of a directory among which files are chosen.
 _NAMES = 1024
 #: Bytes of a page (unit of deduplication) and of a sector (smallest write).
 _PAGE, _SECTOR = 4096, 512
@@ -391,18 +393,16 @@ _ZEROS = bytes(_SECTOR)
 
 
 class Sample(Part, frozen=True, kw_only=True):
-    """Blocks of some files, in bytes.
-
-    zero_bytes: sectors that hold only zeros; the next two are of the other sectors. compressed_bytes: after zlib, all
-    blocks of a file together, so that blocks that are nearly alike show, too. repeated_bytes: pages that were seen
-    before.
-    """
+    """Blocks of some files."""
 
     files: Count = 0
     blocks: Count = 0
     bytes: Count = 0
+    #: Sectors that hold only zeros; the next two fields are about the other sectors.
     zero_bytes: Count = 0
+    #: After zlib, the blocks of a file as one stream, which also reveals blocks that are nearly alike.
     compressed_bytes: Count = 0
+    #: Pages that have occurred before.
     repeated_bytes: Count = 0
 
     def __add__(self, other: Sample) -> Sample:
@@ -410,11 +410,11 @@ class Sample(Part, frozen=True, kw_only=True):
 
 
 def sample_blocks(place: Place, groups: list[list[str]], transfer: int, from_begin: bool) -> list[Sample]:
-    """Read blocks of the files in directories below the campaign's: a sample of each group of them. Regular files only;
-    what was read is dropped from the page cache. A directory that is not there has none.
+    """A sample of each group of directories below the campaign's directory: blocks of regular files, dropped from the
+    page cache afterwards. Directories that are not there are skipped.
 
-    `transfer`: bytes of one I/O; blocks begin where I/Os began: there a tool repeats its buffer.
-    `from_begin`: the first I/Os of a file instead of some spread over it.
+    `transfer`: bytes of one I/O; blocks begin where I/Os began, because there a tool repeats its buffer.
+    `from_begin`: blocks of the first I/Os of a file instead of blocks spread over the file.
     """
 
     def read(ours: Opened, directories: Sequence[str]) -> Sample:
@@ -432,19 +432,19 @@ def sample_blocks(place: Place, groups: list[list[str]], transfer: int, from_beg
 
 
 def spread(things: Sequence[str], most: int) -> list[str]:
-    """At most `most` of some things, evenly spread over all. Pure."""
+    """At most `most` items, evenly spread over all. Pure."""
     count = min(most, len(things))
     return [things[k * len(things) // count] for k in range(count)]
 
 
 def first_bytes(transfer: int, files: int) -> int:
-    """Bytes of the I/Os whose blocks a sample `from_begin` of so many files has, in all of them. Pure."""
+    """Bytes at the beginning of so many files, all together, that a sample `from_begin` covers. Pure."""
     return max(transfer, BLOCK_BYTES) * BLOCKS // max(1, min(FILES, files)) * files
 
 
 def block_offsets(size: int, transfer: int, from_begin: bool, count: int) -> list[int]:
-    """Where the blocks of a file of `size` bytes begin, at most `count`. Pure."""
-    # where a file has few I/Os, blocks begin within them as well
+    """Offsets of the sample blocks of a file of `size` bytes, at most `count`. Pure."""
+    # in a file of few I/Os, blocks also begin within I/Os
     step = min(transfer, max(size // count, BLOCK_BYTES))
     step = max(BLOCK_BYTES, step - step % _PAGE)
     slots = size // step or (size > 0)
@@ -455,19 +455,19 @@ def block_offsets(size: int, transfer: int, from_begin: bool, count: int) -> lis
 def sample_of(contents: Sequence[Sequence[bytes]]) -> Sample:
     """The sample of the blocks of some files. Pure."""
     compressed = zeros = repeated = 0
-    known = set[bytes]()
+    seen_pages = set[bytes]()
     for blocks in contents:
         packer = zlib.compressobj(1)
         for block in blocks:
             sectors = [block[at : at + _SECTOR] for at in range(0, len(block), _SECTOR)]
-            kept = [sector for sector in sectors if sector != _ZEROS[: len(sector)]]
-            written = b"".join(kept)
+            nonzero = [sector for sector in sectors if sector != _ZEROS[: len(sector)]]
+            written = b"".join(nonzero)
             zeros += len(block) - len(written)
             compressed += len(packer.compress(written))
             pages = [written[at : at + _PAGE] for at in range(0, len(written) - _PAGE + 1, _PAGE)]
-            before = len(known)
-            known.update(pages)
-            repeated += (len(pages) - (len(known) - before)) * _PAGE
+            before = len(seen_pages)
+            seen_pages.update(pages)
+            repeated += (len(pages) - (len(seen_pages) - before)) * _PAGE
         compressed += len(packer.flush())
     return Sample(
         files=len(contents),
@@ -480,35 +480,35 @@ def sample_of(contents: Sequence[Sequence[bytes]]) -> Sample:
 
 
 def _files(handle: int, most: int) -> list[str]:
-    """Names of some regular files of a directory that hold anything."""
+    """Names of some regular files of a directory, without empty files."""
 
-    def full() -> Iterator[str]:
+    def nonempty() -> Iterator[str]:
         with os.scandir(handle) as entries:
             for entry in islice(entries, _NAMES):
                 beat()
                 if entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_size:
                     yield entry.name
 
-    return spread(sorted(full()), most)
+    return spread(sorted(nonempty()), most)
 
 
 def _blocks(handle: int, name: str, transfer: int, from_begin: bool, count: int) -> list[bytes]:
-    """Some blocks of a file, without holes where the file system tells them."""
-    found, end = [], 0
+    """Some blocks of a file, without holes if the file system reports them."""
+    blocks, end = [], 0
     with opened(name, os.O_RDONLY | _PLAIN, handle) as file:
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead: it would fill the cache
         for offset in block_offsets(os.fstat(file).st_size, transfer, from_begin, count):
             beat()
-            if (at := _data(file, offset)) is None or at < end:  # behind a large hole several find the same data
+            if (at := _data(file, offset)) is None or at < end:  # several offsets in a hole lead to the data behind it
                 continue
             end = at + BLOCK_BYTES
-            found.append(os.pread(file, BLOCK_BYTES, at))
+            blocks.append(os.pread(file, BLOCK_BYTES, at))
             os.posix_fadvise(file, at, BLOCK_BYTES, os.POSIX_FADV_DONTNEED)
-    return [block for block in found if block]
+    return [block for block in blocks if block]
 
 
 def _data(file: int, offset: int) -> int | None:
-    """Where data begins from an offset on, on a page; None behind the last."""
+    """Offset of the first page with data at or behind an offset; None if no data follows."""
     try:
         at = os.lseek(file, offset, os.SEEK_DATA)
     except OSError as error:
