@@ -11,7 +11,7 @@ from iosweep.commands import cli
 from iosweep.commands.doctor import Line
 from iosweep.errors import Obstacle, TargetHangs
 from iosweep.programs.programs import Mpiexec, Program
-from iosweep.run import launch, nodes
+from iosweep.run import launch, preflight
 from iosweep.target.agent import Agent
 from machine import InProcess
 
@@ -53,7 +53,7 @@ class Here:
 @pytest.fixture
 def machine_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
     found = {"fio": Program("/x/fio", "ab", "fio-3.33", ()), "ior": Program("/x/ior", "ab", "IOR-4.0.0", ())}
-    monkeypatch.setattr(nodes, "find", lambda tool, *_: found[tool.name])
+    monkeypatch.setattr(preflight, "find", lambda tool, *_: found[tool.name])
     monkeypatch.setattr(launch, "mpiexec", lambda *_: Mpiexec("/x/mpiexec", "4.3.0"))
     monkeypatch.setattr(Agent, "call", InProcess.call)
     monkeypatch.setattr(Agent, "call_all", InProcess.call_all)
@@ -100,7 +100,7 @@ def test_a_target_that_is_not_usable_is_wrong_and_the_rest_is_checked(
 
 
 def test_a_tool_that_is_not_here_is_wrong(machine_here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nodes, "find", lambda tool, *_: Obstacle(f"{tool.program} is not on PATH", "install it"))
+    monkeypatch.setattr(preflight, "find", lambda tool, *_: Obstacle(f"{tool.program} is not on PATH", "install it"))
     found = machine_here.doctor(1)
     assert found["tools"].outcome == "wrong" and "install it" in found["tools"].seen
     assert found["target"].outcome == "ok"

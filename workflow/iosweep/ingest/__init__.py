@@ -1,1 +1,7 @@
-"""Outputs that others made: their files, told by content, and the campaign that is made of them."""
+"""Outputs that others made.
+
+| module | what it does |
+|---|---|
+| outputs.py | which tool wrote a file, told by its content; IO500 directories |
+| foreign_campaign.py | rows and points of these files, as a campaign with tables |
+"""

@@ -6,7 +6,7 @@
 | facts.py | the facts of a node that a record keeps, and how they are read |
 | pinning.py | `pinning` and `cpus` of a campaign -> the CPU of each rank or worker, or Refused |
 | environment.py | the environment variables that tools get |
-| process.py | starting and ending programs; stopping cleanly |
+| process.py | runs a program within limits of time and output; ends it; stops cleanly |
 | monitor.py | watches a node while a command runs: calls ranks.py, load.py, counters.py, and takes samples itself |
 | ranks.py | CPU masks of every thread of ranks and workers; the bytes that each MPI rank moved |
 | load.py | who used the CPUs; CPU quotas |
@@ -14,5 +14,5 @@
 | fs_types.py | properties of file system types |
 | procfs.py | processes and small kernel files |
 
-Masks that were read while a tool ran are judged in judge/checks/cpus.py, and drawn in report/system.py.
+Masks that were read while a tool ran are judged in judge/checks/cpus.py, and listed in report/system.py.
 """

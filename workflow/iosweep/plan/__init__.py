@@ -1,1 +1,10 @@
-"""Sweeps -> points -> allocations, with their cost. Pure: sees no result and no machine."""
+"""Sweeps -> points -> allocations, with their cost. Pure: sees no result and no machine.
+
+| module | what it does |
+|---|---|
+| expand.py | axes -> points with their ids; points -> allocations; seeds |
+| model.py | `Plan`, `Point`, `Allocation`, and their file |
+| forecast.py | time, bytes, files and memory that a plan will take; limits that it exceeds |
+| headline_groups.py | which points compete for a headline figure |
+| launchers.py | srun, mpirun, mpiexec ...: the command line that starts ranks |
+"""

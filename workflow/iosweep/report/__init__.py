@@ -4,7 +4,8 @@
 |---|---|
 | page.py | everything -> one HTML file (page.html, sections/*.html, page.css, the scripts); templates of all pages |
 | answer.py | the first screen: counts, remarks, sentences, cards of the best figures; the same for a terminal (pure) |
-| figures.py, drawing.py | results -> figures (pure) -> Vega-Lite -> SVG and PNG |
+| figures.py | results -> figures: marks with the words of their tooltips, captions (pure) |
+| drawing.py | figures -> Vega-Lite: colors, shapes, layout; SVG and PNG. charts.js shows tooltips |
 | results_table.py | results -> the table of results, and what is behind its rows; mdtest's rates (pure) |
 | quality.py | coverage, checks, builds of the tools (pure) |
 | system.py | nodes side by side, the node check, their CPUs, proof of pinning (pure) |

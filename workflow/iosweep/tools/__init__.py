@@ -3,6 +3,17 @@
 A folder `tools/<name>/` offers `TOOL`, an object with the attributes of `Tool`: a table of options (from which the
 configuration's models, the schema, the documentation and the argv come), a table of phases, the argv of a phase, and
 the parser of what the tool prints. Pure throughout: nothing in a tool folder touches a file system or starts a process.
+
+| module | what it does |
+|---|---|
+| axes.py | axes, options and phases that tools share |
+| <tool>/command.py | its options and phases; the command line of a phase |
+| <tool>/output.py | its output -> figures, evidence, problems: `parse` for campaigns, `read` for files of others |
+| ior/records.py, fio/records.py | the records in that output |
+| fio/nodes.py | reports of several nodes -> one: histograms, windows, sums |
+| fio/series.py | fio's logs of bandwidth over time |
+| messages.py | warnings and errors that IOR and mdtest print; tables of their ranks |
+| reading.py | when a figure is not plausible or too short; a file of others, as it was read |
 """
 
 from __future__ import annotations
