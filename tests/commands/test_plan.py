@@ -1,5 +1,6 @@
 """`iosweep plan`: the table, JSON and commands of a configuration, and what is refused before anything runs."""
 
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,8 @@ def test_a_plan_says_what_is_measured_and_what_it_takes(
 ) -> None:
     add(place, "    confirm: 2\n    ramp: queue_depth\nlimits: {time: 1h}\n")
     assert plan("x.yaml") == 0
-    assert capsys.readouterr().out.replace(str(place), "PLACE") == snapshot
+    said = re.sub(r"[\d.]+ .iB free", "FREE", capsys.readouterr().out.replace(str(place), "PLACE"))
+    assert said == snapshot
 
 
 def test_campaign_and_target_of_the_command_line_are_planned(capsys: Capture, place: Path) -> None:
@@ -66,6 +68,9 @@ def test_campaign_and_target_of_the_command_line_are_planned(capsys: Capture, pl
 
 
 def test_a_target_that_cannot_be_measured_on_is_an_error_below_the_plan(capsys: Capture, place: Path) -> None:
+    add(place, "limits: {share_of_free: 0%}\n")
+    assert plan("x.yaml") == 1
+    assert "does not fit" in capsys.readouterr().err
     (place / "target").rename(place / "targets")
     assert plan("x.yaml") == 1
     said = capsys.readouterr()
@@ -83,7 +88,7 @@ def test_a_target_that_cannot_be_measured_on_is_an_error_below_the_plan(capsys: 
 
 def test_a_phase_longer_than_a_job_is_an_error_below_the_plan(capsys: Capture, place: Path) -> None:
     (place / "x.yaml").write_text(TEXT.replace("phase_time: 1s", "phase_time: 2h"))
-    for limit, code in (("runtime=1h", 1), ("runtime=5h", 0)):
+    for limit, code in (("runtime=1h", 1), ("runtime=5h", 0), ("runtime=1h, 'from_1_nodes=\"runtime=5h qos=q\"'", 0)):
         cluster(place, limit)
         assert plan("--profile", "there", "x.yaml") == code
         said = capsys.readouterr()

@@ -16,7 +16,7 @@ from rich.table import Table
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, facts, prose, table
 from iosweep.config import sweep_file
-from iosweep.errors import ConfigError, Problem, Unusable
+from iosweep.errors import ConfigError, Problem, Refused, TargetError, TargetHangs, Unusable
 from iosweep.jobs import profile, submission
 from iosweep.jobs.profile import Profile
 from iosweep.node import pinning
@@ -89,6 +89,14 @@ def run(arguments: Namespace) -> int:
             absent = replace(absent, message=f"{absent.message} ({elsewhere})")
         problems += [absent] if absent else []
         _print_table(made, where, preflight.fstype(made.target.directory) if made.accept and not absent else "")
+        if not absent:
+            try:
+                free = human_size(preflight.check_space(made, forecast.forecast_of(made)))
+                prose(f"space on the target: fits ({free} free)")
+            except Unusable as error:
+                problems.append(config.documents[0].problem(("target", "directory"), str(error)))
+            except (Refused, TargetError, TargetHangs) as error:
+                prose(f"space on the target: not checked ({error})")
     store = Store(campaigns.RESULTS / made.campaign)
     if taken := name_taken(store, made, store.repetitions()):
         problems.append(config.documents[0].problem(("campaign",), taken))
