@@ -8,12 +8,18 @@ from iosweep.jobs import profile
 LEAST: dict[str, object] = {"scheduler": "slurm", "launcher": "srun"}
 
 
-def test_options_of_jobs() -> None:
+def test_jobs_of_many_nodes_may_ask_for_something_else() -> None:
     found = profile.parse(
-        LEAST | {"slurm_partition": "a,b", "runtime": "24h", "mem_mb": "64000", "qos": 7, "wckey": None}, slurm=True
-    )
-    assert (found.problems, found.partition, found.limit_min) == ((), "a,b", 1440)
-    assert found.options == ["--partition=a,b", "--qos=7", "--mem=64000"]
+        LEAST | {"slurm_partition": "a,b", "runtime": "24h", "mem_mb": "64000", "qos": 7, "wckey": None,
+                 "from_65_nodes": "runtime=6h reservation=", "from_17_nodes": "slurm_partition=large runtime=12h"},
+        slurm=True,
+    )  # fmt: skip
+    assert not found.problems
+    seen = {nodes: (found.at(nodes).partition, found.at(nodes).limit_min) for nodes in (1, 16, 17, 64, 65)}
+    assert seen == {
+        1: ("a,b", 1440), 16: ("a,b", 1440), 17: ("large", 720), 64: ("large", 720), 65: ("large", 360)
+    }  # fmt: skip
+    assert found.at(1).options == ["--partition=a,b", "--qos=7", "--mem=64000"]
 
 
 #: What a profile may not say.
@@ -21,7 +27,8 @@ WRONG: list[dict[str, object]] = [
     *({"runtime": bad} for bad in ("soon", 0, "01:00:00", "1-00:30:00")),
     *({"launcher": bad} for bad in (None, "mpirum", "srum", "srun-pmi")),
     *({name: "x"} for name in ("partition", "licence", "xyzzy", "slurm_reservation", "slurm_cluster", "nodes", "time")),
-    *({name: "x"} for name in ("slurm_extra", "slurm_qos", "exlude", "queue")),
+    *({name: "x"} for name in ("slurm_extra", "slurm_qos", "exlude", "queue", "from_0_nodes")),
+    *({"from_2_nodes": bad} for bad in ("large", "qos", "partition=large", "runtime=1:00:00", "launcher=srun")),
     {"mem_mb": "64G"}, {"scheduler": None}, {"comment": "a|b"}, {"comment": "project=a JobState=b"},
 ]  # fmt: skip
 

@@ -31,7 +31,7 @@ PROFILES = {name: ROOT / "profiles" / name for name in ("local", "slurm")}
 #: What a site may fill in, each an example behind a # in the profile.
 FILLED = {
     "slurm_partition": "compute", "slurm_account": "project", "qos": "benchmark", "reservation": "maintenance",
-    "licenses": "pfs", "constraint": "ib",
+    "licenses": "pfs", "from_17_nodes": "slurm_partition=large qos=long", "constraint": "ib",
 }  # fmt: skip
 
 
@@ -139,8 +139,8 @@ def test_the_exact_command_of_a_site_that_filled_everything_in(jobs, directory):
             "sbatch --parsable --job-name iosweep --output %j.log --export=ALL --comment iosweep"
             f" --time=60 --nodes={nodes} --ntasks={nodes} --exclusive --overcommit --no-requeue"
             f" --dependency=singleton --chdir={directory}/place"
-            " --partition=compute --account=project"
-            " --qos=benchmark --reservation=maintenance --constraint=ib"
+            f" --partition={'large' if nodes == 64 else 'compute'} --account=project"
+            f" --qos={'long' if nodes == 64 else 'benchmark'} --reservation=maintenance --constraint=ib"
             " --licenses=pfs --mem=9000 --wckey=tonight"
         )
         assert job["retries"] == 3 - 1 + 3

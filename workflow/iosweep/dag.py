@@ -295,7 +295,7 @@ def load(
     machine = remaining.LocalMachine(hashes, launcher, None if site.slurm else mpiexec)
     still = remaining.find(plan, stored, store.missing(), machine, only)
     coming = {name: still.expected[name] for name in still.left}
-    work = {a.name: Work(plan, a, coming.get(a.name, {}), site) for a in plan.allocations}
+    work = {a.name: Work(plan, a, coming.get(a.name, {}), site.at(a.nodes)) for a in plan.allocations}
     problems += submission.problems(config, plan, work.values())
     if coming:
         try:

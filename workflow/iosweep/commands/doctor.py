@@ -417,15 +417,16 @@ def _examine(directory: Path, configuration: Path | None, wait_s: float) -> Iter
     yield from (unchecked("submission", note) for note in trials.notes)
     yield from (wrong("submission", refusal, "") for refusal in trials.refusals)
     settings = slurm_settings(_ask(["scontrol", "show", "config"]) or "")
-    for place in submission.limits(profile.partition):
+    largest = works[-1].site if works else profile
+    for place in submission.limits(largest.partition):
         sinfo = ["sinfo", "--noheader", f"--partition={place['PartitionName']}", "--Node", "--format=%N|%T|%c|%m"]
-        yield judge_memory(profile, settings, place, _ask(sinfo) or "")
+        yield judge_memory(largest, settings, place, _ask(sinfo) or "")
     if trials.refusals:
         yield unchecked("nodes", "see submission")
         return
     command = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep", "doctor", "--profile", str(directory.absolute())]
     command += ["--configfile", str(configuration.absolute())] if configuration else []
-    yield from _nodes(profile, works[-1].nodes if works else 1, command, wait_s)
+    yield from _nodes(largest, works[-1].nodes if works else 1, command, wait_s)
 
 
 def _ask(argv: Sequence[str]) -> str | None:

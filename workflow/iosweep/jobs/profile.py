@@ -46,7 +46,10 @@ _FORMS = {
     "scheduler": ("slurm", '"slurm": without, the workflow would take the cluster for one machine'),
 }
 #: Snakemake adds the first three of these by itself.
-_KNOWN = (*dict.fromkeys([*_OPTIONS, *_FORMS]), "disk_mb", "disk", "tmpdir")
+_KNOWN = (*dict.fromkeys([*_OPTIONS, *_FORMS]), "disk_mb", "disk", "tmpdir", "from_17_nodes")
+#: Values for jobs of so many nodes and more, such as `slurm_partition=large qos=long`; these are the same for all jobs.
+_FROM = re.compile(r"from_([1-9]\d*)_nodes")
+_SAME_FOR_ALL = ("launcher", "tools", "scheduler")
 _NEEDED = ("launcher", "scheduler")
 _OURS = ("nodes", "tasks", "tasks_per_node", "mpi", "slurm_extra")
 #: Resources that name another cluster.
@@ -63,13 +66,18 @@ class Profile:
     """The values of a profile.
 
     `given`: its valid default-resources, with `runtime` in minutes and `mem_mb` in MB. `slurm`: it is a profile for
-    Slurm.
+    Slurm. `larger`: number of nodes -> the profile for jobs of so many nodes and more.
     """
 
     file: str = "profile"
     given: Mapping[str, object] = field(default_factory=dict)
     slurm: bool = True
     problems: tuple[Problem, ...] = ()
+    larger: Mapping[int, Profile] = field(default_factory=dict)
+
+    def at(self, nodes: int) -> Profile:
+        """The profile for jobs of so many nodes."""
+        return self.larger.get(max((least for least in self.larger if least <= nodes), default=0), self)
 
     def _text(self, name: str) -> str | None:
         return str(self.given.get(name) or "") or None
@@ -115,16 +123,30 @@ def parse(resources: Mapping[str, object], slurm: bool, file: str = "profile", t
     given = {name: int(v) if isinstance(v, str) and v.isdecimal() else v for name, v in given.items()}
     if "runtime" in given:
         given["runtime"] = minutes(given["runtime"]) or given["runtime"]
-    wrong = {}
+    wrong: dict[str, Obstacle] = {}
+    larger: dict[int, Profile] = {}
+    sizes = sorted((int(match[1]), name, str(given.pop(name))) for name in [*given] if (match := _FROM.fullmatch(name)))
+    asked = given
+    for least, name, text_of_size in sizes:  # each adds to those of fewer nodes
+        words = [word.partition("=") for word in text_of_size.split()]
+        asked = asked | {key: value for key, _, value in words}
+        larger[least] = parse(asked, slurm, file)
+        if odd := [key for key, equals, _ in words if not equals or key in _SAME_FOR_ALL]:
+            wrong[name] = Obstacle(f"`{odd[0]}` cannot be here", "write for example slurm_partition=large qos=long")
     for name in (*given, *_NEEDED) if slurm else {"launcher", "tools"} & given.keys():
         if why := _wrong(name, given.get(name), slurm):
             wrong[name] = why
+    for least, name, _ in sizes:
+        for problem in larger[least].problems:
+            if (key := problem.where.removeprefix("default-resources.")) not in wrong:
+                wrong.setdefault(name, Obstacle(f"{key}: {problem.message}", problem.remedy))
     problems = sorted((_line(text, name) if text else 0, name, why) for name, why in wrong.items())
     return Profile(
         file,
         {name: value for name, value in given.items() if name not in wrong},
         slurm,
         tuple(Problem(file, line, f"default-resources.{name}", why.what, why.remedy) for line, name, why in problems),
+        larger,
     )
 
 

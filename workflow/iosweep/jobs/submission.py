@@ -37,7 +37,7 @@ TRIAL = ("--test-only", "--wrap", "true")
 @dataclass(frozen=True)
 class Work:
     """The work of a job: what it measures of an allocation, and the time that it requests. `points`: point ->
-    repetitions to come, empty if nothing is left; `site`: the profile."""
+    repetitions to come, empty if nothing is left; `site`: the profile for so many nodes."""
 
     plan: Plan
     allocation: Allocation
@@ -88,7 +88,10 @@ class Work:
 def planned_work(plan: Plan, site: Profile) -> list[Work]:
     """The work of a whole campaign, by its plan alone."""
     planned = forecast.planned(plan)
-    return [Work(plan, allocation, planned.get(allocation.name, {}), site) for allocation in plan.allocations]
+    return [
+        Work(plan, allocation, planned.get(allocation.name, {}), site.at(allocation.nodes))
+        for allocation in plan.allocations
+    ]
 
 
 def minutes(time_s: float, attempt: int, limit_min: int | None) -> int:
