@@ -103,6 +103,11 @@ class Dag:
         """Allocations that have a job: something is left of them, or they have no manifest."""
         return [name for name, work in self.work.items() if work.points or not self.manifest(name).exists()]
 
+    @property
+    def overrides(self) -> list[str]:
+        """`given` as options of our commands."""
+        return [f"--{name}={value}" for name, value in self.given.items()]
+
     def start(self) -> None:
         """Before the first job: check the target if this machine measures, lock the campaign against a second Snakemake
         until this process ends, and write the plan. Raises Busy, ConfigError."""

@@ -22,7 +22,7 @@ rule tables:
         RESULTS / "logs" / "tables.log",
     localrule: True
     params:
-        code=verdict.code_digest(verdict.NOT_TABLES),
+        code=code_digest(NOT_TABLES),
         digest=CAMPAIGN.plan.digest,
         plan=lambda wildcards, output: CAMPAIGN.plan_file,
     message:
@@ -40,7 +40,7 @@ rule report:
         RESULTS / "logs" / "report.log",
     localrule: True
     params:
-        code=verdict.code_digest(verdict.NOT_REPORT),
+        code=code_digest(NOT_REPORT),
         results=lambda wildcards, output: RESULTS,
     message:
         "report: {output}"
@@ -57,7 +57,7 @@ rule figures:
         RESULTS / "logs" / "figures.log",
     localrule: True
     params:
-        code=verdict.code_digest(verdict.NOT_REPORT),
+        code=code_digest(NOT_REPORT),
         results=lambda wildcards, output: RESULTS,
     message:
         "figures: SVG and PNG in {params.results}/figures"

@@ -12,9 +12,7 @@ if CAMPAIGN.tools:
         localrule: True
         params:
             config=lambda wildcards, output: str(CAMPAIGN.file),
-            given=lambda wildcards, output: [
-                f"--{name}={value}" for name, value in CAMPAIGN.given.items()
-            ],
+            given=lambda wildcards, output: CAMPAIGN.overrides,
             root=lambda wildcards, output: CAMPAIGN.tools.root,
         message:
             "tools: with Spack, in {params.root}"
