@@ -80,21 +80,21 @@ def directory(remote: Any) -> CampaignDirectory:
 def test_every_node_is_asked_by_a_name_of_its_own() -> None:
     """Because all look at the same time."""
     remote = RemoteAgents(OK, OK)
-    directory(remote).see_usable()
+    directory(remote).check_usable()
     assert remote.asked == {node: (PLACE, node, True) for node in ("n1", "n2")}
     for answers, node in (((OK, AWAY), "n2"), ((GONE, OK), "n1")):
         with pytest.raises(AllocationError) as caught:
-            directory(RemoteAgents(*answers)).see_usable()
+            directory(RemoteAgents(*answers)).check_usable()
         assert tuple(caught.value.nodes) == (node,)
 
 
 def test_the_nodes_that_start_a_tool_are_asked_right_before() -> None:
     """Something may be mounted over the directory on one node alone."""
     remote = RemoteAgents(OK, OK, Refused("/mnt/t/iosweep-c is a mount point; it is left alone"))
-    directory(remote).see_unchanged(["n1", "n2"])
+    directory(remote).check_unchanged(["n1", "n2"])
     assert remote.asked == dict.fromkeys(("n1", "n2"), (PLACE,))
     with pytest.raises(AllocationError, match="on n3: "):
-        directory(remote).see_unchanged(["n1", "n2", "n3"])
+        directory(remote).check_unchanged(["n1", "n2", "n3"])
 
 
 # Before anything is planned or run

@@ -1,5 +1,5 @@
-"""One allocation: all its repetitions that are left, one after the other, each stored when it is complete; and what
-ends it, with which exit code."""
+"""Measuring one allocation: its remaining repetitions, one after the other, each stored when it is complete; and the
+errors that end it, with their exit codes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def measure(
 
     `only`, `job`: as in Setup. `works_for`: processes whose end stops the measurement. `tools_file`: tools.json of the
     tools that Spack has built; None to look for tools on PATH. Raises AllocationError where it cannot continue, Stopped
-    after a signal; what was measured until then is stored.
+    after a signal; repetitions that were complete by then are stored.
     """
     allocation = next(a for a in plan.allocations if a.name == name)
     store = Store(results)
@@ -89,8 +89,8 @@ def measure(
         if tools_file and not built:
             raise Refused(f"{tools_file} does not exist; is tools.directory mounted here?", lasting=False)
         if job and len(job.hosts) < allocation.nodes:
-            has = f"job {job.id} has {human_count(len(job.hosts), 'node')}"
-            raise Refused(f"{has}, and {allocation.nodes} are needed")
+            job_size = f"job {job.id} has {human_count(len(job.hosts), 'node')}"
+            raise Refused(f"{job_size}, and {allocation.nodes} are needed")
         with (
             store.locked(job.id if job else "", name) as unlocked,
             RemoteAgents(job.id, job.hosts, plan.target.deadline) if job else nullcontext() as remote,
@@ -132,10 +132,10 @@ def _measure(setup: Setup) -> None:
     setup.lines.note(*store.damage())
     owner = lock.Owner(plan.campaign, str(store.path.absolute()), job.id if job else "", setup.allocation.name)
     if not (rest := loop.rest()).left:
-        if rest.unneeded:  # the jobs before this one have found that out
+        if rest.unneeded:  # known from results of earlier jobs
             setup.lines.note(f"nothing to measure: {'; '.join(dict.fromkeys(rest.unneeded.values()))}")
         directory = CampaignDirectory(plan, store, setup.agent)
-        # after a run that ended before it could; results that are complete do not need the target
+        # an earlier run may have ended before it tidied up; results are complete, so errors of the target do not matter
         with contextlib.suppress(TargetHangs, TargetError, Refused, Busy, Unusable):
             if directory.left_over:
                 facts = setup.agent.call(identify.identify, plan.target.directory)
@@ -151,30 +151,30 @@ def _measure(setup: Setup) -> None:
         exclusion = lock.by_license(job.licenses, exclusion) if job else exclusion
         setup.lines.note(None if exclusion.enforced else exclusion.evidence)
         context = prepare(loop, commands, target, exclusion, Budget(plan, store, job, setup.lines.note))
-        store.set_refusal(setup.allocation.name, None)  # of an earlier run: were we killed, it would still be shown
+        store.set_refusal(setup.allocation.name, None)  # of an earlier run; it would still be shown if we were killed
         loop.measure(context)
         context.budget.keep()
         _tidy_up(setup, loop.machine, context.directory)
 
 
 def _tidy_up(setup: Setup, machine: remaining.LocalMachine, directory: CampaignDirectory) -> None:
-    """Remove the campaign's directory, if nothing of the whole campaign is left to measure (target.keep: none)."""
+    """Remove the campaign's directory if the whole campaign is measured (target.keep: none)."""
     store = setup.store
     if setup.plan.target.keep == "data_sets" or not directory.left_over:
         return
     if remaining.find(setup.plan, store.repetitions(), store.missing(), machine).left:
         return
-    gone = directory.tidy_up()
-    setup.lines.note(*(f"not removed: {wrong}" for wrong in gone["wrong"]))
-    if gone["bytes"]:
-        what = f"{human_count(gone['files'], 'file')}, {human_size(gone['bytes'])}"
-        setup.lines.say(f"removed from the target: {what} (target.keep: none)")
+    removed = directory.tidy_up()
+    setup.lines.note(*(f"not removed: {wrong}" for wrong in removed["wrong"]))
+    if removed["bytes"]:
+        amount = f"{human_count(removed['files'], 'file')}, {human_size(removed['bytes'])}"
+        setup.lines.say(f"removed from the target: {amount} (target.keep: none)")
 
 
 def prepare(loop: Loop, commands: Commands, target: FileSystem, exclusion: lock.Exclusion, budget: Budget) -> Context:
-    """Make the campaign's directory ours, and keep what the nodes are like; returns what repetitions share.
+    """Claim the campaign's directory, and store the facts of the nodes; returns what repetitions share.
 
-    Nothing is written to the target before all nodes are known to fit.
+    Nothing is written to the target until all nodes are known to match.
     """
     setup = loop.setup
     nodes = preflight.inspect(setup, target, commands)
@@ -190,13 +190,13 @@ def prepare(loop: Loop, commands: Commands, target: FileSystem, exclusion: lock.
         raise Refused(f"the results {setup.store.path} are inside the campaign's directory {directory.path}")
     if wrong := directory.copied(target):
         raise Refused(wrong)
-    # checked when the plan was made, too; but a relative path is another directory here
+    # also checked when planning, but a relative path may be another directory here
     for tool in sorted({loop.points[point].tool for point in counts}):
         if wrong := tools()[tool].check_directory(directory.path):
             raise Refused(f"{tool} cannot work in {directory.path}: it {wrong}")
     directory.claim(target, forecast.forecast_of(setup.plan, {setup.allocation.name: counts}))
-    directory.see_shared()
-    directory.see_usable()
+    directory.check_shared()
+    directory.check_usable()
     keys = {host: node_key(facts) for host, facts in nodes.items()}
     for host, facts in nodes.items():
         setup.store.put("nodes", keys[host], facts)
@@ -219,33 +219,31 @@ def prepare(loop: Loop, commands: Commands, target: FileSystem, exclusion: lock.
 
 
 class Rest(NamedTuple):
-    """Of this allocation, by point: numbers of the repetitions that are left; how many are still to come, as far as it
-    can be said; why ramps do not need the others."""
+    """Remaining repetitions of this allocation, by point."""
 
-    left: dict[str, list[int]]
-    expected: dict[str, int]
-    unneeded: dict[str, str]
+    left: dict[str, list[int]]  # numbers of the repetitions that can be measured now
+    expected: dict[str, int]  # forecast of how many are still to come
+    unneeded: dict[str, str]  # why ramps need no more of them
 
 
 class Loop:
-    """The repetitions of one allocation. `machine`: what this machine offers; `done`: results of the campaign so far,
-    by point and repetition."""
+    """Measures the repetitions of one allocation. `done`: results of the campaign so far, by point and repetition."""
 
     def __init__(self, setup: Setup, machine: remaining.LocalMachine, done: dict[str, dict[int, RecordHead]]):
         self.setup, self.machine, self.done = setup, machine, done
         self.points = {point.id: point for point in setup.allocation.points}
         bandwidth = setup.plan.target.node_bandwidth
-        #: Forecast of one repetition of each point.
+        #: Point -> forecast of one repetition.
         self.costs = {id: forecast.repetition_cost(point, bandwidth) for id, point in self.points.items()}
 
     def rest(self) -> Rest:
-        """What is left to measure, by the results so far."""
+        """Determine what is left to measure, from the results so far."""
         setup, name = self.setup, self.setup.allocation.name
-        every = remaining.find(setup.plan, self.done, setup.store.missing(), self.machine, setup.only)
-        return Rest(every.left.get(name, {}), every.expected.get(name, {}), every.unneeded.get(name, {}))
+        plan_rest = remaining.find(setup.plan, self.done, setup.store.missing(), self.machine, setup.only)
+        return Rest(plan_rest.left.get(name, {}), plan_rest.expected.get(name, {}), plan_rest.unneeded.get(name, {}))
 
     def seconds(self, counts: Mapping[str, int]) -> float:
-        """Forecast of some repetitions. `counts`: point -> how many."""
+        """Forecast duration of repetitions. `counts`: point -> their number."""
         return sum(self.costs[point].time_s * count for point, count in counts.items())
 
     def disturbed(self, point: str, number: int) -> bool:
@@ -267,11 +265,11 @@ class Loop:
         if rebuilt:
             self.setup.lines.say(f"{again} their tool is another build now: {human_count(rebuilt, 'result')}")
         if moved and self.machine.target:
-            on = f"{self.machine.target['source']} ({self.machine.target['fstype']})"
-            self.setup.lines.say(f"{again} the target is on {on} now: {human_count(moved, 'result')}")
+            file_system = f"{self.machine.target['source']} ({self.machine.target['fstype']})"
+            self.setup.lines.say(f"{again} the target is on {file_system} now: {human_count(moved, 'result')}")
 
     def measure(self, c: Context) -> None:
-        """Measure all that is left, repetitions outermost, so that a drift of the system affects all points alike."""
+        """Measure everything left, repetition by repetition, so that a drift of the system affects all points alike."""
         left, expected, _ = self.rest()
         while left:
             number = min(numbers[0] for numbers in left.values())
@@ -279,7 +277,7 @@ class Loop:
             random.Random(f"{self.setup.plan.seed}:{number}").shuffle(order)
             for point in order:
                 c.budget.allow_repetition(point, self.costs[point])
-                self._repetition(c, point, number)
+                self._measure_repetition(c, point, number)
             before = expected
             left, expected, _ = self.rest()
             changed = {p: expected.get(p, 0) - before.get(p, 0) + (p in order) for p in {*before, *expected}}
@@ -288,7 +286,7 @@ class Loop:
                 self.setup.lines.say(f"{repeated} repeated: another try may help")
             self.setup.lines.more(sum(changed.values()), self.seconds(changed))
 
-    def _repetition(self, c: Context, point: str, number: int) -> None:
+    def _measure_repetition(self, c: Context, point: str, number: int) -> None:
         setup, budget = self.setup, c.budget
         cost, began_s = self.costs[point], budget.clock_s()
 
@@ -308,9 +306,9 @@ class Loop:
             if responds:  # also after a signal: the files of an interrupted repetition do not stay on the target
                 with contextlib.suppress(TargetHangs, TargetError, Refused):
                     c.directory.remove(FRESH)  # the next run removes what a kill leaves
-                if stays := c.directory.present_bytes:
-                    clean = f"`iosweep clean {setup.plan.campaign}` removes them"
-                    setup.lines.note(f"{human_size(stays)} stay on the target for the next run; {clean}")
+                if kept_bytes := c.directory.present_bytes:
+                    advice = f"`iosweep clean {setup.plan.campaign}` removes them"
+                    setup.lines.note(f"{human_size(kept_bytes)} stay on the target for the next run; {advice}")
             raise
         budget.finished(point, cost, began_s)
         if record.attempt == 1:
@@ -322,7 +320,7 @@ class Loop:
 
 @contextmanager
 def ending(job: query.Job | None) -> Iterator[None]:
-    """Raise AllocationError for what ends an allocation; in a job, its message names the node where it happened."""
+    """Turn errors that end an allocation into AllocationError; in a job, the message names the node."""
     first = job.hosts[:1] if job else ()
     try:
         yield
@@ -346,7 +344,7 @@ def ending(job: query.Job | None) -> Iterator[None]:
 
 
 def cannot_be_written(error: OSError) -> str:
-    """A sentence on an error of the disk that the results are on."""
+    """A sentence on an error of the disk that holds the results."""
     room = ": make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return (
         f"the results ({error.filename or 'on a disk of their own'}) cannot be written: {error.strerror or error}"

@@ -16,14 +16,14 @@ from iosweep.store.record import DataSet, TotalSpent
 from iosweep.store.store import Store
 from iosweep.units import human_duration, human_size
 
-#: Seconds between writes of spent.json, at least; what a kill loses of them is not counted.
+#: Least seconds between writes of spent.json. A kill loses what was spent since the last write.
 _KEEP_S = 1.0
 
 
 class Budget:
-    """Time and bytes of all runs of a campaign, against its limits and the end of the job.
+    """Time and bytes that all runs of a campaign have spent, compared with its limits and the end of the job.
 
-    Raises AllocationError if it is unknown what earlier runs have spent, and limits depend on that.
+    Raises AllocationError if there are limits, and the amounts spent by earlier runs are unknown.
     """
 
     def __init__(self, plan: Plan, store: Store, job: query.Job | None, note: Callable[[str], None]):
@@ -43,16 +43,16 @@ class Budget:
         self.in_flight_bytes = 0  # forecast of the step that runs; it stays if the step does not end
         self.prepared_bytes = 0  # for data sets, including failed attempts
         self.prepared_s = 0.0
-        self._began_bytes = 0  # of this run, before the current repetition
-        self._most_bytes: dict[str, int] = {}  # point -> what its repetitions of this run wrote at most
+        self._began_bytes = 0  # written_bytes when the current repetition began
+        self._most_bytes: dict[str, int] = {}  # point -> most bytes that one of its repetitions wrote in this run
 
     def keep(self) -> None:
-        """Store what is spent: results may be superseded, and a run may end without any."""
+        """Store the time and bytes spent. Results do not tell: some are superseded, and a run may end without any."""
         self._store.put("", "spent", TotalSpent(round(self._spent_s(), 3), self._written()))
         self._kept = time.monotonic()
 
     def clock_s(self) -> float:
-        """Seconds of a clock that does not run while data sets are prepared, which would distort the pace."""
+        """Seconds of a clock that stops while data sets are prepared, because these would distort the pace."""
         return time.monotonic() - self.prepared_s
 
     def finished(self, point: str, cost: Cost, began_s: float) -> None:
@@ -65,7 +65,7 @@ class Budget:
 
     def allow_repetition(self, point: str, cost: Cost) -> None:
         """Raise AllocationError if the next repetition of a point does not fit into limits or the job."""
-        pace = max(1.0, self._took_s / self._expected_s) if self._expected_s else 1.0  # real time by forecast
+        pace = max(1.0, self._took_s / self._expected_s) if self._expected_s else 1.0  # real time / forecast
         self._fits_job("next repetition", cost.time_s * pace)
         limit, spent_s = self._limits.time, self._spent_s()
         if limit is not None and spent_s + cost.time_s > limit:
@@ -86,8 +86,8 @@ class Budget:
     def allow_data_set(self, size: int) -> None:
         """Raise AllocationError if a data set does not fit into limits.bytes_written or the job.
 
-        A job that has done nothing yet writes it anyway: the next job may have no more time. Otherwise it is left to
-        the next job, which would have to write it anew if this one ended meanwhile.
+        A job that has done nothing yet writes the set in any case: the next job may have no more time. Otherwise it is
+        left to the next job, which would have to start over if this job ended before the set is complete.
         """
         self._fits_bytes("data set has", size)
         if self._took_s or self.prepared_s:
@@ -112,10 +112,10 @@ class Budget:
                 )
 
     def _fits_bytes(self, what: str, size: int) -> None:
-        """Raise AllocationError if that exceeds limits.bytes_written. `what`: subject and verb.
+        """Raise AllocationError if `size` more bytes exceed limits.bytes_written. `what`: subject and verb.
 
-        What a timed phase writes is not known before: one that is faster than its forecast and than those before
-        it may exceed the limit, by the difference.
+        The bytes of a timed phase are a forecast: a phase that is faster than forecast, and than in all earlier
+        repetitions, may exceed the limit by the difference.
         """
         limit, written = self._limits.bytes_written, self._written()
         if size and limit is not None and written + size > limit:

@@ -1,6 +1,6 @@
-"""The campaign's directory on the target: claiming it, whether there is space for more, and removing what is not kept.
+"""The campaign's directory on the target: claiming it, checking its space and the nodes that see it, and removal.
 
-The agent touches the target, with a deadline (target/directory.py, target/trees.py); nothing here does.
+Only the agent touches the target, with a deadline (target/directory.py, target/trees.py).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from iosweep.target.trees import Removed
 
 #: Time limit for deleted files to become free space (MooseFS: 2 to 5 s).
 FREED_S = 10.0
-#: Time until one node sees what another one has made: the longest time that NFS caches names (30 s), and a margin.
+#: Time limit for a file of one node to be visible on another: NFS caches names for up to 30 s; the rest is margin.
 NAME_CACHE_S = 35.0
 
 
@@ -44,36 +44,36 @@ class CampaignDirectory:
         self._agent, self._remote = agent, remote
         self._campaign = plan.campaign
         self.path = directory.directory_of(plan.target.directory, plan.campaign)
-        self.uuid = ""  # of its marker, once it is claimed
-        self.file_system = ""  # its identity (identify.identity)
+        self.uuid = ""  # of the marker, once the directory is claimed
+        self.file_system = ""  # identity of the file system (identify.identity)
         self.fstype = ""
         self.layout = ""
         self.present_bytes = 0  # our bytes there, without those of the current repetition
-        self._deleted_bytes = 0  # which may not be free yet
+        self._deleted_bytes = 0  # bytes that were deleted, and may not be free yet
 
     @property
     def place(self) -> Place:
-        """As the agent's operations take it."""
+        """The directory, as an argument of the agent's operations."""
         return Place(self.path, self.uuid)
 
     def claim(self, facts: FileSystem, peak: Forecast) -> None:
-        """Make it, or check that it is ours. Raises Refused before the first byte if `peak` does not fit.
+        """Create the directory, or check that it is ours. Raises Refused before the first byte if `peak` does not fit.
 
         `facts`: of the target's file system.
         """
-        mine = self._store.claimed()
+        claimed = self._store.claimed()
         self.file_system, self.fstype = identify.identity(facts), facts["fstype"]
         parent = self._target.directory
-        if mine and mine.directory != self.path and not mine.tidied:
+        if claimed and claimed.directory != self.path and not claimed.tidied:
             raise Refused(
-                f"this campaign has left {mine.directory} on another target; `iosweep clean {self._campaign} --yes`"
+                f"this campaign has left {claimed.directory} on another target; `iosweep clean {self._campaign} --yes`"
                 " removes it, or take another campaign name"
             )
         if unsettable := self._target.layout and directory.unsettable(self.fstype):
             raise Refused(str(unsettable))
-        there = mine if mine and self._agent.call(directory.has_marker, self.path, mine.uuid) else None
-        if there:
-            self.uuid = there.uuid
+        present = claimed if claimed and self._agent.call(directory.has_marker, self.path, claimed.uuid) else None
+        if present:
+            self.uuid = present.uuid
             marker, usage = self._agent.call_all(
                 (directory.read_owner, (self.path,)), (trees.measure_usage, (self.place,))
             )
@@ -81,11 +81,11 @@ class CampaignDirectory:
             self.present_bytes = usage["bytes"]
         if wrong := self._too_much(parent, peak.peak_bytes, peak.inodes):
             raise Refused(f"refused, nothing was written to {parent}: {wrong}")
-        if there and there.layout != self._target.layout:
-            # existing files keep the striping that they were made with
+        if present and present.layout != self._target.layout:
+            # existing files keep the striping with which they were created
             for part in (FRESH, SETS):
-                if stays := self._agent.call(trees.remove, self.place, part)["wrong"]:
-                    raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot go: {stays[0]}")
+                if errors := self._agent.call(trees.remove, self.place, part)["wrong"]:
+                    raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot go: {errors[0]}")
             self.recount()
         self.uuid = self._store.mark()
         owner = {
@@ -119,36 +119,37 @@ class CampaignDirectory:
 
     @property
     def left_over(self) -> bool:
-        """Whether it was claimed, and not tidied up since."""
-        mine = self._store.claimed()
-        return bool(mine and mine.directory == self.path and not mine.tidied)
+        """Whether the directory was claimed, and not tidied up since."""
+        claimed = self._store.claimed()
+        return bool(claimed and claimed.directory == self.path and not claimed.tidied)
 
     def copied(self, facts: FileSystem) -> str | None:
-        """Why what is there now may be a copy on another file system, or None. `facts`: of the target."""
-        mine, here = self._store.claimed(), identify.identity(facts)
-        if not mine or mine.directory != self.path or mine.file_system == here:
+        """Why the directory may be a copy of ours on another file system, or None. `facts`: of the target."""
+        claimed, file_system = self._store.claimed(), identify.identity(facts)
+        if not claimed or claimed.directory != self.path or claimed.file_system == file_system:
             return None
-        return mine.elsewhere(here) if self._agent.call(directory.has_marker, self.path, mine.uuid) else None
+        is_marked = self._agent.call(directory.has_marker, self.path, claimed.uuid)
+        return claimed.elsewhere(file_system) if is_marked else None
 
     def tidy_up(self) -> Removed:
         """Remove the campaign's directory from the target."""
-        mine = self._store.claimed()
-        assert mine
-        self.uuid = mine.uuid
-        gone = self._agent.call(trees.remove_all, self.place)
-        self._store.put("", "target", replace(mine, tidied=True))
-        return gone
+        claimed = self._store.claimed()
+        assert claimed
+        self.uuid = claimed.uuid
+        removed = self._agent.call(trees.remove_all, self.place)
+        self._store.put("", "target", replace(claimed, tidied=True))
+        return removed
 
     # Space
 
     def may_write(self, size: int, inodes: int, room: Room | None = None) -> None:
-        """Raise Refused if there is no space for `size` more bytes, or for so many files. `room`: as seen just now."""
+        """Raise Refused if there is no space for so many more bytes and files. `room`: if it was just read."""
         if (size or inodes) and (wrong := self._too_much(self.path, self.present_bytes + size, inodes, room)):
             raise Refused(wrong)
 
     def _too_much(self, where: str, size: int, inodes: int, room: Room | None = None) -> str | None:
-        """Why `size` bytes, with ours that are there already, do not fit; None if they do. Waits a few seconds for what
-        was deleted to become free."""
+        """Why `size` bytes, our present ones included, do not fit; None if they do. Waits a few seconds for deleted
+        files to become free space."""
         end = time.monotonic() + (FREED_S if self._deleted_bytes else 0.0)
         while True:
             room = room or self._agent.call(space.read_room, where)
@@ -168,60 +169,59 @@ class CampaignDirectory:
             room = None
 
     def recount(self) -> None:
-        """Measure how much stays there."""
+        """Measure the bytes of the data sets in the directory."""
         self.present_bytes = self._agent.call(trees.measure_usage, self.place, SETS)["bytes"]
 
-    # The nodes. Where there are agents on them, AllocationError is raised; else Refused, and what Agent.call raises
+    # Checks on all nodes. With agents there, they raise AllocationError; otherwise Refused, and what Agent.call raises
 
-    def see_shared(self) -> None:
+    def check_shared(self) -> None:
         """Check that every node sees this directory: a node may have another file system mounted at the same path."""
         end = time.monotonic() + NAME_CACHE_S
-        while self._remote and (found := unfit(self._remote.answers(directory.check_marker, self.place))):
-            if found.code == ExitCode.HANGS or time.monotonic() > end:
-                raise found
+        while self._remote and (error := unfit(self._remote.answers(directory.check_marker, self.place))):
+            if error.code == ExitCode.HANGS or time.monotonic() > end:
+                raise error
             time.sleep(0.5)
 
-    def see_usable(self, data: bool = True) -> None:
-        """See that every node can write to it and read from it. `data`: as in directory.probe."""
+    def check_usable(self, data: bool = True) -> None:
+        """Check that every node can write to this directory and read from it. `data`: as in directory.probe."""
         if self._remote is None:
             if why := self._agent.call(directory.probe, self.place, "", data):
                 raise Refused(why)
-        # each under a name of its own, because all nodes write at the same time
-        elif found := unfit(
+        # under different names, because all nodes write at the same time
+        elif error := unfit(
             self._remote.answers(directory.probe, each={h: (self.place, h, data) for h in self._remote.hosts})
         ):
-            raise found
+            raise error
 
-    def see_unchanged(self, hosts: Sequence[str]) -> None:
-        """See that tools may be started on paths in it on these nodes, right before that."""
+    def check_unchanged(self, hosts: Sequence[str]) -> None:
+        """Check that this directory is still ours on these nodes, right before tools are started on its paths."""
         if self._remote is None:
             self._agent.call(directory.check_marker, self.place)
-        elif found := unfit(self._remote.answers(directory.check_marker, each=dict.fromkeys(hosts, (self.place,)))):
-            raise found
+        elif error := unfit(self._remote.answers(directory.check_marker, each=dict.fromkeys(hosts, (self.place,)))):
+            raise error
 
     # Files
 
     def prepare(self, below: list[str], size: int, inodes: int, empty: bool) -> list[str]:
-        """Make directories below it (and empty them), for `size` more bytes and so many files; returns their absolute
-        paths. One request. Raises Refused where there is no space."""
+        """Make directories below this one (and empty them), for `size` more bytes and `inodes` more files; returns
+        their absolute paths. Sends one request. Raises Refused if there is no space."""
         emptied = below if empty else []
         *removed, room, paths = self._agent.call_all(
-            *((trees.remove, (self.place, each)) for each in emptied),
+            *((trees.remove, (self.place, path)) for path in emptied),
             (space.read_room, (self.path,)),
             (trees.make_directories, (self.place, below)),
         )
-        for each, gone in zip(emptied, removed, strict=True):
-            if wrong := self._count(each, gone)["wrong"]:
-                raise TargetError(errno.ENOTEMPTY, f"{each} cannot be emptied: {wrong[0]}")
+        for path, content in zip(emptied, removed, strict=True):
+            if errors := self._count_removed(path, content)["wrong"]:
+                raise TargetError(errno.ENOTEMPTY, f"{path} cannot be emptied: {errors[0]}")
         self.may_write(size, inodes, room)
         return list(paths)
 
     def remove(self, below: str) -> Removed:
-        """Remove a tree below it."""
-        return self._count(below, self._agent.call(trees.remove, self.place, below))
+        """Remove a tree below this directory."""
+        return self._count_removed(below, self._agent.call(trees.remove, self.place, below))
 
-    def _count(self, below: str, removed: Removed) -> Removed:
-        """Count what was removed."""
+    def _count_removed(self, below: str, removed: Removed) -> Removed:
         if removed["files"]:
             self._deleted_bytes += removed["bytes"]
             if not below.startswith(f"{FRESH}/"):  # files of the current repetition are not in present_bytes
@@ -229,7 +229,7 @@ class CampaignDirectory:
         return removed
 
     def recorded(self, facts: FileSystem) -> MeasuredTarget:
-        """The target as results record it."""
+        """The target, as records describe it."""
         return MeasuredTarget(
             directory=self._target.directory,
             source=facts["source"],

@@ -1,6 +1,6 @@
-"""When data sets on the target are prepared and looked at: once and completely, before their first and after every use.
+"""Data sets on the target: prepared once and completely, and examined before their first use and after every use.
 
-Whether one is complete and without holes is decided in target/trees.py.
+target/trees.py decides whether a set is complete and has no holes.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from iosweep.tools.messages import cause_in
 
 #: Starts commands of a tool: tool, one command for all hosts or one for each, ranks, time limit in seconds, hosts.
 Run = Callable[[Tool, Sequence[Sequence[str]], int, float, Sequence[str]], tuple[process.Completed, Streams]]
-#: Bytes of one I/O of the commands that write sets, at most.
+#: Largest I/O of the commands that write sets, in bytes.
 _PREPARE_TRANSFER = 1 << 20
 
 
 @dataclass
-class _Known:
-    """A set as it was when it was complete, and when that was by our clock; what it holds, or why that is not known."""
+class _CompleteSet:
+    """A set that was complete when it was last examined."""
 
-    seen: Examined
-    at_ns: int
-    sample: Sample | None = None
-    unread: str = ""
+    state: Examined
+    at_ns: int  # time of the examination, by our clock
+    sample: Sample | None = None  # of its content
+    unread: str = ""  # why there is no sample
 
 
 class DataSets:
     """The data sets of one allocation, as large as its most demanding points need them.
 
-    A set is examined when it is first used, and again after each use, which also serves as the check before the next.
+    A set is examined before its first use, and after each use, which also serves as the check before the next use.
     """
 
     def __init__(
@@ -66,32 +66,32 @@ class DataSets:
         self._budget = budget
         self._directory = directory
         self._store = store
-        self._wanted = data_sets(points)
-        self._known: dict[str, _Known] = {}
+        self._whole_sets = data_sets(points)  # directory -> set
+        self._complete: dict[str, _CompleteSet] = {}  # by directory
         self._stored = store.documents(DataSet)  # how sets were written, by the name of their document
 
     def ready(self, files: FileSet, tool: str, hosts: Sequence[str] = ("",)) -> Files:
-        """Check that a set, or that of each host, is complete; prepare it if not. Returns the evidence for the verdict.
+        """Check that a set, or each host's set, is complete; prepare it if not. Returns the evidence for the verdict.
 
         Raises Refused and AllocationError if a set must not be written.
         """
         shares = files.shares(len(hosts))
-        seen = self._complete(shares)
-        if lacking := [share for share in shares if share.directory not in seen]:
-            self._budget.allow_data_set(max(self._wanted[share.directory].size_bytes for share in lacking))
+        states = self._complete_states(shares)
+        if incomplete := [share for share in shares if share.directory not in states]:
+            self._budget.allow_data_set(max(self._whole_sets[share.directory].size_bytes for share in incomplete))
             began = time.monotonic()
             writers = list(hosts)
-            if not shares[0].of_all_nodes:  # the next host writes a host's set, so that its own cache does not hold it
-                writers = [hosts[(shares.index(share) + 1) % len(hosts)] for share in lacking]
-            trouble = self._write([self._wanted[share.directory] for share in lacking], tool, writers)
-            for share, state in zip(lacking, self._examine(lacking, holes=True), strict=True):
-                why = trouble[share.directory]
-                seen[share.directory] = Examined({**state, "wrong": [*([why] if why else []), *state["wrong"]]})
-            self._keep([share for share in lacking if not seen[share.directory]["wrong"]], seen)
+            if not shares[0].of_all_nodes:  # the next host writes a host's set, so that the host does not cache it
+                writers = [hosts[(shares.index(share) + 1) % len(hosts)] for share in incomplete]
+            failures = self._write([self._whole_sets[share.directory] for share in incomplete], tool, writers)
+            for share, state in zip(incomplete, self._examine(incomplete, holes=True), strict=True):
+                why = failures[share.directory]
+                states[share.directory] = Examined({**state, "wrong": [*([why] if why else []), *state["wrong"]]})
+            self._keep([share for share in incomplete if not states[share.directory]["wrong"]], states)
             self._budget.prepared_s += time.monotonic() - began
-        holes = {seen[share.directory]["holes"] for share in shares}
-        known = [k for share in shares if files.role == "read" and (k := self._known.get(share.directory))]
-        unread = next((k.unread for k in known if k.sample is None), "")
+        holes = {states[share.directory]["holes"] for share in shares}
+        to_read = [s for share in shares if files.role == "read" and (s := self._complete.get(share.directory))]
+        unread = next((s.unread for s in to_read if s.sample is None), "")
         readers = self._self_readers(shares, hosts)
         stored = [self._stored.get(set_name(share.directory)) for share in shares]
         return Files(
@@ -100,126 +100,128 @@ class DataSets:
             file_size_bytes=files.file_size_bytes or 0,
             set_bytes=files.size_bytes * len(shares),
             self_readers=None if readers is None else tuple(readers),
-            wrong=tuple(wrong for share in shares for wrong in seen[share.directory]["wrong"]),
+            wrong=tuple(wrong for share in shares for wrong in states[share.directory]["wrong"]),
             holes="found" if "found" in holes else next(iter(holes - {"none"}), "none"),
-            sample=None if unread or not known else reduce(add, (k.sample for k in known if k.sample)),
+            sample=None if unread or not to_read else reduce(add, (s.sample for s in to_read if s.sample)),
             unread=unread,
             counted=counters.least(document.counted if document else None for document in stored),
         )
 
-    def look_again(self, step: Step, files: FileSet, found: Files, hosts: Sequence[str], ended_well: bool) -> Files:
-        """What the record has of a step's files, with what became of them. `found`: the same from before the step.
+    def look_again(self, step: Step, files: FileSet, before: Files, hosts: Sequence[str], ended_well: bool) -> Files:
+        """Look at a step's files after it; returns the entry of the record. `before`: the entry from before the step.
 
-        Data that was read must be as it was, and blocks of what was written are read back, before target.keep or the
-        next step removes them. After a failure nothing is touched: it might hang. Raises Refused, TargetHangs.
+        Files that were read must not have changed; of files that were written, blocks are read back before target.keep
+        or the next step removes them. After a failure nothing is touched: it might hang. Raises Refused, TargetHangs.
         """
         phase, directories = step.phase, [share.directory for share in files.shares(len(hosts))]
         if phase.kind == "metadata":
-            return found
+            return before
         if not ended_well:
-            for directory in directories:  # looked at before the next use
-                self._known.pop(directory, None)
-            return structs.replace(found, unclear="the run failed", unread="the run failed")
+            for directory in directories:  # examined again before the next use
+                self._complete.pop(directory, None)
+            return structs.replace(before, unclear="the run failed", unread="the run failed")
+        after = before
         if phase.reads and files.role != "fresh":
             try:
-                found = structs.replace(found, changed=self.changed(files, hosts))
+                after = structs.replace(after, changed=self.changed(files, hosts))
             except TargetError as error:
-                found = structs.replace(found, unclear=f"the files could not be looked at again: {error.strerror}")
+                after = structs.replace(after, unclear=f"the files could not be looked at again: {error.strerror}")
         if phase.writes:
             overwritten_in_order = files.role == "write" and not phase.random
             transfer = step.number("transfer_size")
             ((sample, unread),) = self._samples([directories], transfer, overwritten_in_order)
-            found = structs.replace(found, sample=sample, unread=unread)
-        return found
+            after = structs.replace(after, sample=sample, unread=unread)
+        return after
 
     def changed(self, files: FileSet, hosts: Sequence[str]) -> tuple[str, ...]:
-        """Look again at a set that was just read; returns what happened to it. What changed is removed, so that the set
-        is written anew before its next use, by whichever run that is. Raises what Agent.call raises.
+        """Look again at a set that was just read; returns sentences on changes. A changed set is removed, so that this
+        or a later run writes it anew before its next use. Raises what Agent.call raises.
         """
         shares = files.shares(len(hosts))
         local = fs_types.of(self._directory.fstype).local
         changed: list[str] = []
         for share, after in zip(shares, self._examine(shares, holes=False), strict=True):
-            known, wrong = self._known[share.directory], list(after["wrong"])
-            if files.role == "read":  # phases write to other sets
-                why = trees.changed(known.seen["stamps"], after["stamps"], known.at_ns, local)
+            before, wrong = self._complete[share.directory], list(after["wrong"])
+            if files.role == "read":  # phases write to the other sets
+                why = trees.changed(before.state["stamps"], after["stamps"], before.at_ns, local)
                 wrong += [why] if why else []
             if wrong:
                 changed += wrong
-                del self._known[share.directory]
+                del self._complete[share.directory]
                 self._directory.remove(share.directory)
             else:
-                known.seen, known.at_ns = {**after, "holes": known.seen["holes"]}, time.time_ns()
+                before.state, before.at_ns = {**after, "holes": before.state["holes"]}, time.time_ns()
         return tuple(changed[: trees.SENTENCES])
 
     def _samples(self, groups: list[list[str]], transfer: int, from_begin: bool) -> list[tuple[Sample | None, str]]:
-        """For each group of directories blocks of some files, or why they could not be read."""
+        """Read blocks of some files in each group of directories; returns each sample, or why there is none."""
         try:
-            found = self._agent.call(trees.sample_blocks, self._directory.place, groups, transfer, from_begin)
+            samples = self._agent.call(trees.sample_blocks, self._directory.place, groups, transfer, from_begin)
         except TargetError as error:
             return [(None, f"blocks of the files could not be read: {error.strerror}")] * len(groups)
         return [
-            (one, "") if one.bytes else (None, "the files hold nothing, or are not there any more") for one in found
+            (sample, "") if sample.bytes else (None, "the files hold nothing, or are not there any more")
+            for sample in samples
         ]
 
     def _self_readers(self, shares: Sequence[FileSet], hosts: Sequence[str]) -> list[str] | None:
-        """Hosts that would read files that they wrote, which their caches may hold; None if that is unknown.
+        """Hosts that would read files that they wrote, and that their caches may hold; None if that is unknown.
 
-        Another job, or a repetition on other nodes, may have prepared a set.
+        Sets may have been prepared by another job, or by a repetition on other nodes.
         """
         if len(hosts) == 1:
             return None
         readers = list[str]()
         for k, host in enumerate(hosts):
-            known = self._stored.get(set_name(shares[k if len(shares) > 1 else 0].directory))
-            writers = known.hosts if known else ()
+            document = self._stored.get(set_name(shares[k if len(shares) > 1 else 0].directory))
+            writers = document.hosts if document else ()
             if not writers or not all(writers):
                 return None
             # in a set for all nodes, a rank reads the files of the next node's ranks
             readers += [host] if host == writers[(k + 1) % len(writers)] else []
         return readers
 
-    def _complete(self, shares: Sequence[FileSet]) -> dict[str, Examined]:
-        """directory -> state, of the sets that need not be prepared."""
+    def _complete_states(self, shares: Sequence[FileSet]) -> dict[str, Examined]:
+        """directory -> state, of the sets that are complete."""
         for files in shares:
-            whole = self._wanted.setdefault(files.directory, files)
-            if len(whole.files) < len(files.files):  # of a point that was not left at first
-                self._wanted[files.directory] = files
-                self._known.pop(files.directory, None)
-        known = {f.directory: k for f in shares if (k := self._known.get(f.directory))}
-        complete = {files.directory: known[files.directory].seen for files in shares if files.directory in known}
-        fresh = [files for files in shares if files.directory not in known]
-        for files, seen in zip(fresh, self._examine(fresh, holes=True), strict=True):
-            if not seen["wrong"]:
-                complete[files.directory] = seen
-        self._keep([files for files in fresh if files.directory in complete], complete)
-        written = [files for files in shares if files.directory in known and files.role != "read"]
-        for files, seen in zip(written, self._examine(written, holes=False), strict=True):
-            if seen["wrong"]:
-                del complete[files.directory]
-        return complete
+            whole = self._whole_sets.setdefault(files.directory, files)
+            if len(whole.files) < len(files.files):  # a point was added to those that are left
+                self._whole_sets[files.directory] = files
+                self._complete.pop(files.directory, None)
+        examined = {f.directory: s for f in shares if (s := self._complete.get(f.directory))}
+        states = {directory: complete.state for directory, complete in examined.items()}
+        fresh = [files for files in shares if files.directory not in examined]
+        for files, state in zip(fresh, self._examine(fresh, holes=True), strict=True):
+            if not state["wrong"]:
+                states[files.directory] = state
+        self._keep([files for files in fresh if files.directory in states], states)
+        written = [files for files in shares if files.directory in examined and files.role != "read"]
+        for files, state in zip(written, self._examine(written, holes=False), strict=True):
+            if state["wrong"]:
+                del states[files.directory]
+        return states
 
     def _examine(self, shares: Sequence[FileSet], holes: bool) -> list[Examined]:
-        """The states of whole sets."""
+        """Examine whole sets; returns their states."""
         if not shares:
             return []
-        sets = [self._wanted[files.directory] for files in shares]
+        sets = [self._whole_sets[files.directory] for files in shares]
         looks = [Look(whole.directory, list(whole.files), whole.file_size_bytes or 0, holes) for whole in sets]
         return self._agent.call(trees.examine_files, self._directory.place, looks)
 
-    def _keep(self, shares: Sequence[FileSet], seen: Mapping[str, Examined]) -> None:
-        """Keep the states of complete sets, and of those to be read a sample."""
+    def _keep(self, shares: Sequence[FileSet], states: Mapping[str, Examined]) -> None:
+        """Keep the states of complete sets, and samples of those that are going to be read."""
         at_ns = time.time_ns()
-        self._known |= {files.directory: _Known(seen[files.directory], at_ns) for files in shares}
+        self._complete |= {files.directory: _CompleteSet(states[files.directory], at_ns) for files in shares}
         if to_read := [files.directory for files in shares if files.role == "read"]:
             samples = self._samples([[directory] for directory in to_read], _PREPARE_TRANSFER, from_begin=False)
             for directory, (sample, unread) in zip(to_read, samples, strict=True):
-                self._known[directory].sample, self._known[directory].unread = sample, unread
+                self._complete[directory].sample, self._complete[directory].unread = sample, unread
 
     def _write(self, sets: Sequence[FileSet], tool: str, hosts: Sequence[str]) -> dict[str, str | None]:
-        """Write some sets at the same time, and store how; returns directory -> what went wrong, or None."""
+        """Write sets at the same time, and store their documents; returns directory -> why that failed, or None."""
         for files in sets:
-            self._known.pop(files.directory, None)
+            self._complete.pop(files.directory, None)
         size = sum(files.size_bytes + len(files.files) * files.surplus_bytes for files in sets)
         inodes = sum(len(files.files) for files in sets)
         paths = self._directory.prepare([files.directory for files in sets], size, inodes, empty=True)
@@ -227,7 +229,7 @@ class DataSets:
         ranks = sets[0].prepare_tasks
         limit_s = 60 + ranks + sets[0].size_bytes / (PREPARE_BANDWIDTH / 100)
         self._budget.prepared_bytes += size
-        self._directory.see_unchanged(hosts)
+        self._directory.check_unchanged(hosts)
         done, streams = self._run(tools()[tool], commands, ranks, limit_s, hosts)
         for files in sets:
             if files.surplus_bytes and not done.exit_code:
@@ -235,18 +237,18 @@ class DataSets:
                 self._agent.call(trees.truncate_files, self._directory.place, files.directory, names, end)
         self._directory.recount()
         counted = counters.counted(done.moved, size)
-        trouble = {}
-        # each node has its own exit code if it had a command of its own
-        codes = {known["host"]: known["exit_code"] for known in msgspec.json.decode(streams.get("hosts", b"[]"))}
+        failures = {}
+        # with one command per node there is an exit code per node
+        codes = {run["host"]: run["exit_code"] for run in msgspec.json.decode(streams.get("hosts", b"[]"))}
         for k, files in enumerate(sets):
-            mine = replace(done, exit_code=codes.get(hosts[k], done.exit_code))
+            of_set = replace(done, exit_code=codes.get(hosts[k], done.exit_code))
             printed = {name: streams[name if name in streams else f"{name}@{k}"] for name in ("stdout", "stderr")}
-            trouble[files.directory] = _trouble(files, tool, mine, printed, limit_s)
+            failures[files.directory] = _failure(files, tool, of_set, printed, limit_s)
             name = set_name(files.directory)
             self._stored[name] = DataSet(
                 argv=tuple((done.argvs or [done.argv])[k]),
                 hosts=tuple(hosts) if len(sets) == 1 else (hosts[k],),
-                exit_code=mine.exit_code,
+                exit_code=of_set.exit_code,
                 timed_out=done.timed_out,
                 wall_s=round(done.wall_s, 3),
                 files=len(files.files),
@@ -255,16 +257,16 @@ class DataSets:
                 counted=counted,
             )
             self._store.put("sets", name, self._stored[name])
-        return trouble
+        return failures
 
 
-def _trouble(files: FileSet, tool: str, done: process.Completed, streams: Streams, limit_s: float) -> str | None:
+def _failure(files: FileSet, tool: str, done: process.Completed, streams: Streams, limit_s: float) -> str | None:
     """Why a set could not be written, or None."""
     if done.timed_out:
         ranks = f" with {files.prepare_tasks} ranks" if tools()[tool].mpi else ""
         return f"preparing {human_count(len(files.files), 'file')}{ranks} was not done within {limit_s:.0f} s"
-    trouble = files.prepared(streams)
+    reported = files.prepared(streams)
     if done.exit_code:
-        cause = cause_in(streams["stderr"]) or trouble or cause_in(streams["stdout"])
+        cause = cause_in(streams["stderr"]) or reported or cause_in(streams["stdout"])
         return f"preparing them failed (exit code {done.exit_code}): {cause}"
-    return f"preparing them: {trouble}" if trouble else None
+    return f"preparing them: {reported}" if reported else None

@@ -33,8 +33,8 @@ class DetachedStream:
 
 
 class Lines:
-    """Prints to the screen and to a log, with the ids of points (on the screen without their hash). The remaining time
-    is the forecast, corrected by the pace so far.
+    """Prints progress to the screen and to a log; ids of points have no hash on the screen. The remaining time is the
+    forecast, corrected by the pace so far.
     """
 
     def __init__(self, screen: TextIO | DetachedStream, log: TextIO):
@@ -46,7 +46,7 @@ class Lines:
 
     def begin(self, repetitions: int, cost_s: float) -> None:
         self._total, self._left_s, self._started = repetitions, cost_s, time.monotonic()
-        # The log may end with the reason of an earlier run, which no longer holds.
+        # the log may end with the reason why an earlier run ended
         print(
             f"{local_time():%F %T%z} begins: {human_count(repetitions, 'repetition')} left", file=self._log, flush=True
         )
@@ -76,7 +76,7 @@ class Lines:
         logged = "  ".join([f"{local_time():%F %T%z} {done} {record.point} {which}", *figures])
         print(logged, file=self._log, flush=True)
         for row in record.rows:
-            for reason in row.reasons:  # each once, whatever numbers are in it
+            for reason in row.reasons:  # each once, whatever its numbers
                 if (kind := re.sub(r"\d+", "", reason)) not in self._explained:
                     self._explained.add(kind)
                     self.say(f"          {row.verdict}: {reason}")

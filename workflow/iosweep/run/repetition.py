@@ -31,7 +31,7 @@ from iosweep.units import human_duration, human_size
 
 #: Phases slower than this share of the forecast's rate count as hung.
 SLOWEST = 1 / 200
-#: A target that hangs with less than this part of its space free may be full.
+#: A target that hangs with less than 1 / this of its space free may be full.
 _FULL = 20
 #: Bytes of a tool's stderr that a record keeps.
 _STDERR_BYTES = 2000
@@ -39,30 +39,30 @@ _STDERR_BYTES = 2000
 
 @dataclass
 class Context:
-    """Shared by the repetitions of one allocation."""
+    """What the repetitions of one allocation share."""
 
     setup: Setup
     directory: CampaignDirectory
     sets: DataSets
     commands: Commands
     pinning: pinning.Pinning
-    nodes: Mapping[str, NodeFacts]  # host -> its facts, the first is ours
+    nodes: Mapping[str, NodeFacts]  # host -> its facts; the first host is this node
     node_keys: Mapping[str, str]  # host -> key of its document
-    environment: dict[str, str]  # as records have it
+    environment: dict[str, str]  # the variables that records keep
     target: MeasuredTarget
     exclusive: Exclusive
     build: str  # key of the build document of the programs
     budget: Budget
-    session: str  # names this run of the allocation
+    session: str  # identifies this run of the allocation
 
 
 @dataclass
 class _Try:
-    """A repetition that was run and judged, and is not stored yet. fault: what our own code raised when it judged."""
+    """A repetition that was run and judged, but is not stored yet."""
 
     record: Record
     raw: dict[str, bytes]
-    fault: Exception | None = None
+    fault: Exception | None = None  # a bug of ours: raised while judging
 
     @property
     def invalid(self) -> bool:
@@ -74,7 +74,7 @@ class _Try:
 
     @property
     def cause(self) -> Cause | None:
-        """The cause that its invalid phases give."""
+        """The cause of its invalid phases, if their output and reasons name one."""
         texts = []
         for run, row in zip(self.record.phases, self.record.rows, strict=False):
             if row.verdict == "invalid":
@@ -83,7 +83,7 @@ class _Try:
 
     @property
     def elsewhere(self) -> Cause | None:
-        """The failure of a server of the target, or of the node, because of which it says nothing about the point."""
+        """The cause, if a server of the target or the node failed: the try then says nothing about the point."""
         why = self.cause if self.invalid and not self.hung and not self.fault else None
         return why if why and why.elsewhere else None
 
@@ -91,14 +91,14 @@ class _Try:
 def measure(c: Context, point: Point, number: int, retried: bool, before_second_try: Callable[[str], None]) -> Record:
     """Run all phases of a point once, judge and store them.
 
-    If processes of the tool hang in the target, nothing is stored: it would say nothing about the point. If a server of
-    the target fails, or the node cannot run the tool (limits of processes, files, memory), the repetition is tried
-    again at once. If the second try fails for another reason or succeeds, both are stored. If it fails in this way,
-    too, neither is stored: otherwise each run would store one more failure until no try is left.
+    If processes of the tool hang in the target, nothing is stored: the result would say nothing about the point. If a
+    server of the target fails, or the node cannot run the tool (limits of processes, files, memory), the repetition is
+    tried again at once. If the second try succeeds or fails for another reason, both tries are stored. If it fails for
+    such a reason again, neither is stored: otherwise each run would store one more failure until no try is left.
 
-    `retried`: the previous try was disturbed. `before_second_try`: takes the reason, and raises if there is no time or
-    space for a second try. Raises AllocationError and Refused if the target, the results or a tool cannot be used any
-    more (nothing is stored then), LeftBehind, and what Agent.call raises.
+    `retried`: the previous try was disturbed. `before_second_try`: called with the reason; raises if there is no time
+    or space for a second try. Raises AllocationError and Refused if the target, the results or a tool cannot be used
+    any more (nothing is stored then), LeftBehind, and what Agent.call raises.
     """
     fresh = f"{FRESH}/{point.id}-r{number}"
     tries = [_try(c, point, number, retried)]
@@ -107,15 +107,15 @@ def measure(c: Context, point: Point, number: int, retried: bool, before_second_
         c.directory.remove(fresh)
         tries.append(_try(c, point, number, retried))
         if why := tries[1].elsewhere:
-            others = ", and a new file can be written and read; see whether all data servers of the target are up"
+            advice = ", and a new file can be written and read; see whether all data servers of the target are up"
             raise AllocationError(
                 ExitCode.REFUSED,
-                f"two tries in a row failed, the last one of {point.id}: {why.text}{'' if why.node else others}",
+                f"two tries in a row failed, the last one of {point.id}: {why.text}{'' if why.node else advice}",
                 nodes=tries[1].record.hosts if why.node and point.nodes == 1 else (),
             )
     last = tries[-1]
     if last.hung:
-        raise _hangs(c, last.record)
+        raise _hang_error(c, last.record)
     try:
         record = [c.setup.store.commit(point.id, number, each.record, each.raw) for each in tries][-1]
     except OSError as error:
@@ -132,23 +132,23 @@ def measure(c: Context, point: Point, number: int, retried: bool, before_second_
     return record
 
 
-def _hangs(c: Context, record: Record) -> LeftBehind:
-    """The error where processes of a tool cannot be killed, with the space that is left: some targets hang where others
-    would report ENOSPC."""
-    directory, room = c.setup.plan.target.directory, ""
+def _hang_error(c: Context, record: Record) -> LeftBehind:
+    """The error to raise if processes of a tool cannot be killed. It names the free space, because some targets hang
+    where others report ENOSPC."""
+    directory, about_space = c.setup.plan.target.directory, ""
     c.setup.agent.hurry()
     try:
         space = c.setup.agent.call(identify.read_space, directory)
         free, whole = space["free_bytes"], space["used_bytes"] + space["free_bytes"]
         if not whole:
-            room = "; it shows no space at all: are its data servers up?"
+            about_space = "; it shows no space at all: are its data servers up?"
         elif free < whole / _FULL:
-            room = f"; it has {human_size(free)} free: is it full?"
+            about_space = f"; it has {human_size(free)} free: is it full?"
     except (TargetHangs, TargetError, Refused):
         pass
     run = next(run for run in record.phases if run.left_behind)
-    left = f"{some(run.left_behind, 8)}, killed after {human_duration(run.wall_s)} and still there"
-    return LeftBehind(ExitCode.HANGS, f"the target {directory} hangs: {left}{room}")
+    processes = f"{some(run.left_behind, 8)}, killed after {human_duration(run.wall_s)} and still there"
+    return LeftBehind(ExitCode.HANGS, f"the target {directory} hangs: {processes}{about_space}")
 
 
 def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
@@ -160,7 +160,7 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
     runs: list[PhaseRun] = []
     streams: dict[str, Streams] = {}
     for step in point.steps:
-        run, streams[step.name] = _step(c, point, step, number, hosts)
+        run, streams[step.name] = _run_step(c, point, step, number, hosts)
         runs += [structs.replace(run, phase=phase.name) for phase in step.phases]
         if run.left_behind:  # the next step would hang, too
             break
@@ -192,13 +192,13 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
         rows = verdict.judge(plan, point, record, streams, {host: c.nodes[host].memory_bytes for host in hosts})
         retry = verdict.retry(finding for row in rows for finding in row.findings.values())
         tried.record = structs.replace(record, rows=rows, judged=verdict.key(plan, point), retry=retry)
-    except Exception as error:  # a fault of ours: it is stored without rows, and `iosweep tables` judges it again
+    except Exception as error:  # a bug of ours: the record is stored without rows, and `iosweep tables` judges it again
         tried.fault = error
     _count_written(c.budget, plan, point, tried.record)
     if tried.invalid and not tried.hung:
-        # otherwise all that is left would fail after an unmount, and count as done
+        # otherwise, after an unmount, all remaining repetitions would fail and count as done
         why = tried.cause
-        c.directory.see_usable(data=not (why and why.full))
+        c.directory.check_usable(data=not (why and why.full))
     if program.replaced():
         raise AllocationError(
             ExitCode.REFUSED,
@@ -208,7 +208,7 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
 
 
 def _count_written(budget: Budget, plan: Plan, point: Point, record: Record) -> None:
-    """Count the bytes that a repetition wrote to the target, as the tool reports them, or else by the forecast."""
+    """Count the bytes that a repetition wrote to the target: reported by the tool, otherwise forecast."""
     runs, rows = {run.phase: run for run in record.phases}, {row.phase: row for row in record.rows}
     for step in point.steps:
         if step.name not in runs:
@@ -225,13 +225,13 @@ def _count_written(budget: Budget, plan: Plan, point: Point, record: Record) -> 
     budget.in_flight_bytes = 0
 
 
-def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str]) -> tuple[PhaseRun, Streams]:
+def _run_step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str]) -> tuple[PhaseRun, Streams]:
     """Run one step; returns its entry in the record, and its streams."""
     plan, tool = c.setup.plan, tools()[point.tool]
     files = file_set(point, step, number)
     commands = tool_commands(plan, point, step, number, c.directory.path)
     binding = c.commands.binding(tool, step.tasks, hosts)
-    # if the step does not run, the record has the command that would have been started
+    # if the step does not run, the record shows the command that would have been started
     argvs = tuple(tuple(c.commands.argv(tool, command, step.tasks, hosts, binding)) for command in commands)
     run = PhaseRun(
         phase=step.name,
@@ -244,8 +244,8 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
     try:
         inodes = tool.inodes(step)
         if files.role == "fresh":
-            below = [share.directory for share in files.shares(len(hosts))]
-            c.directory.prepare(below, fresh_bytes(point, [step]), inodes, empty=step.phase.writes and inodes > 0)
+            directories = [share.directory for share in files.shares(len(hosts))]
+            c.directory.prepare(directories, fresh_bytes(point, [step]), inodes, empty=step.phase.writes and inodes > 0)
             evidence = Files(role="fresh")
         else:
             c.directory.may_write(0, inodes)
@@ -253,7 +253,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         run = structs.replace(run, files=evidence)
         if run.files.wrong:
             return structs.replace(run, not_run="not run: " + "; ".join(run.files.wrong)), {}
-        c.directory.see_unchanged(hosts)
+        c.directory.check_unchanged(hosts)
         run = structs.replace(run, started=datetime.now(UTC))
         c.budget.in_flight_bytes += step_cost(point, step, plan.target.node_bandwidth).bytes_written
         if step.time_s is not None:
@@ -263,7 +263,7 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
             work_s = work / METADATA_RATE if work else point.volume_bytes / PREPARE_BANDWIDTH
             timeout_s = plan.limits.grace + work_s / SLOWEST
         done, streams = c.commands.run(tool, commands, step.tasks, timeout_s, hosts, step)
-    except OSError as error:  # of the target, or a command could not be started
+    except OSError as error:  # an error of the target, or a command could not be started
         return structs.replace(run, not_run=f"not run: {error.strerror or error}"), {}
     run = structs.replace(
         run,
@@ -280,18 +280,18 @@ def _step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str
         ran_on=dict(done.ran_on or {}),
         cpus=c.pinning.record(binding, done.cpus, tool.mpi),
     )
-    well = not (done.exit_code or done.timed_out or done.left_behind)
-    run = structs.replace(run, files=c.sets.look_again(step, files, run.files, hosts, well))
+    ended_well = not (done.exit_code or done.timed_out or done.left_behind)
+    run = structs.replace(run, files=c.sets.look_again(step, files, run.files, hosts, ended_well))
     expected = tool.leftover(step)
     if expected is not None and not done.left_behind:
-        left = c.setup.agent.call(trees.count_files, c.directory.place, files.directory)
-        run = structs.replace(run, leftover_expected=expected, leftover=left)
+        leftover = c.setup.agent.call(trees.count_files, c.directory.place, files.directory)
+        run = structs.replace(run, leftover_expected=expected, leftover=leftover)
     return run, {**streams, **done.series}
 
 
 def tool_commands(plan: Plan, point: Point, step: Step, repetition: int, directory: str) -> list[list[str]]:
-    """A step's commands without their launcher: one, or one per node for a tool that knows nothing of other nodes, each
-    with its own seed, so that nodes have different patterns. `directory`: the campaign's on the target. Pure."""
+    """A step's commands, without the launcher: one for all nodes, or one per node for a tool without MPI. Each has
+    another seed, so that nodes write different data. `directory`: the campaign's, on the target. Pure."""
     tool, files = tools()[point.tool], file_set(point, step, repetition)
     commands = []
     for k, share in enumerate([files] if tool.mpi else files.shares(point.nodes)):
