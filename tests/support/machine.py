@@ -257,7 +257,7 @@ class Agents:
     def clocks(self) -> dict[str, node_agent.Clock]:
         return dict.fromkeys(self.hosts, node_agent.Clock(0.0, 1e-4))
 
-    def run(
+    def run_at_once(
         self,
         commands: dict[str, Sequence[str]],
         timeout_s: float,
