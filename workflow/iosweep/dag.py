@@ -1,14 +1,14 @@
-"""The campaign for the Snakefile: its plan, the work that is left, and the files of each rule.
+"""The campaign for the Snakefile: its plan, the work that is left, the files of each rule, and the site's profile.
 
-It is read while the Snakefile is parsed, also by `snakemake -n`: reading changes nothing and needs neither target, nor
-Slurm, nor Spack, nor a tool. Snakemake's documented interface does not tell a Snakefile its profile and options, so
-`read` takes from Snakemake's workflow:
+It is read whenever the Snakefile is parsed, also by `snakemake -n`: reading changes nothing, and needs no target,
+Slurm, Spack or tool. The documented interface of Snakemake does not give a Snakefile its profile and options, so `read`
+takes them from Snakemake's workflow object:
 
-    config_settings.configfiles, .config_args   `config` has both merged, in YAML 1.1: `campaign=1.10` would be 1.1, and
-                                                a mistyped key could not be told from a key of the file
-    resource_settings.default_resources,        the site: a profile's `config:` vanishes under --config, its
-    .overwrite_resources                        default-resources do not
-    output_settings.dryrun (the Snakefile)      notes are for a dry run, in which `onstart` is not called
+    config_settings.configfiles, .config_args   because `config` merges both, parsed as YAML 1.1: `campaign=1.10` would
+                                                be 1.1, and a mistyped key would look like a key of the file
+    resource_settings.default_resources,        the site: `config:` of a profile is lost under --config, but its
+    .overwrite_resources                        default-resources are not
+    output_settings.dryrun (in the Snakefile)   notes are for a dry run, which does not call `onstart`
 """
 
 from __future__ import annotations
@@ -47,46 +47,46 @@ from iosweep.tables import reader
 from iosweep.target.lock import Lock, Owner, take
 from iosweep.text import human_count, printable
 
-#: Folders of the results that rules name. Snakemake writes into them, also through links.
+#: Folders of the results that rules name: Snakemake would write into them through links.
 RULE_FOLDERS = ("logs", "manifests", "plans")
-#: Folders of the results that runs write into, which refuse links only when there is something to store.
+#: Folders of the results that runs write into: a run would refuse a link only when it stores something.
 _STORED_FOLDERS = ("builds", "figures", "nodes", "points", "refusals", "sets")
-#: Hash of a tool that is not built yet, which no result has.
+#: Stands for the hash of a tool that is not built yet; no result has it.
 _NOT_BUILT = "not built yet"
 #: The site without a profile.
 _NO_PROFILE = Profile(slurm=False)
-#: Beginning of our commands. Text is UTF-8 in any locale, and no module comes from the working directory.
+#: First words of each `iosweep` command: UTF-8 in any locale, no module from the working directory.
 COMMAND = [sys.executable, "-P", "-X", "utf8", "-m", "iosweep"]
-#: The locks that this process keeps until it ends: results -> lock.
+#: Results -> the lock that this process keeps until it ends.
 _LOCKS: dict[Path, Lock] = {}
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Dag:
-    """The campaign for the rules. Paths are relative to the working directory."""
+    """The campaign, as rules need it. Paths are relative to the working directory."""
 
     file: Path
     config: Config
-    given: Mapping[str, str]  # values of the command line that replace those of the file (sweep_file.GIVEN)
+    given: Mapping[str, str]  # values of --config that replace values of the file (sweep_file.GIVEN)
     only: str | None
     plan: Plan
     results: Path
     work: Mapping[str, Work]  # by allocation
     launcher: Launcher
     site: Profile
-    tools: Environment | None  # where Spack builds them; None if they are on PATH
-    damaged: tuple[str, ...]  # damaged files, as sentences
-    remake: bool  # whether outputs of rules are among them
+    tools: Environment | None  # the Spack environment that builds the tools; None: they are on PATH
+    damaged: tuple[str, ...]  # sentences on damaged files
+    remake: bool  # outputs of rules are damaged
     tables_made: int | None  # time stamp of the present tables
-    aside: int  # number of stored repetitions of points that are not in the plan
+    unplanned: int  # number of stored repetitions of points that are not in the plan
 
     @property
     def plan_file(self) -> Path:
         return self.results / "plans" / f"{self.plan.digest}.json"
 
     def manifest(self, allocation: str) -> Path:
-        """The output of the job of an allocation."""
+        """The output of an allocation's job."""
         return manifest_path(self.results, allocation)
 
     @property
@@ -95,12 +95,12 @@ class Dag:
 
     @property
     def left(self) -> dict[str, Work]:
-        """Allocations with something left."""
+        """Allocations with repetitions left."""
         return {name: work for name, work in self.work.items() if work.points}
 
     @property
     def to_run(self) -> list[str]:
-        """Allocations that have a job: something is left of them, or they have no manifest."""
+        """Allocations that get a job: repetitions are left, or they have no manifest."""
         return [name for name, work in self.work.items() if work.points or not self.manifest(name).exists()]
 
     @property
@@ -109,8 +109,8 @@ class Dag:
         return [f"--{name}={value}" for name, value in self.given.items()]
 
     def start(self) -> None:
-        """Before the first job: check the target if this machine measures, lock the campaign against a second Snakemake
-        until this process ends, and write the plan. Raises Busy, ConfigError."""
+        """Prepare for the first job: check the target if this machine measures, lock the campaign against a second
+        Snakemake until this process ends, and write the plan. Raises Busy, ConfigError."""
         if not self.site.slurm and (problem := self.target_problem()):
             raise ConfigError([problem])
         file, mine = self.results / SNAKEMAKE_LOCK, Owner(self.results.name, str(self.results.absolute()))
@@ -130,7 +130,7 @@ class Dag:
             raise ConfigError([Problem(str(self.plan_file), 0, "", what, safe_paths.remedy(error))]) from None
 
     def target_problem(self) -> Problem | None:
-        """Why the target cannot take the work that is left, or None. Under Slurm, it may not be visible here."""
+        """Why the target cannot take the work that is left, or None. Under Slurm it may not be visible here."""
         from iosweep.run import preflight
 
         if not self.left:
@@ -154,9 +154,9 @@ class Dag:
         lines, problem = criteria_lines(self.plan, fstype), self.target_problem()
         if problem:
             lines.append(str(problem))
-        if self.aside:
-            aside = human_count(self.aside, "stored repetition is", "stored repetitions are")
-            lines.append(f"{aside} of points that the configuration does not have now: kept, not in tables and report")
+        if self.unplanned:
+            count = human_count(self.unplanned, "stored repetition is", "stored repetitions are")
+            lines.append(f"{count} of points that the configuration does not have now: kept, not in tables and report")
         return lines
 
     def tell(self, dry: bool) -> None:
@@ -167,8 +167,8 @@ class Dag:
             say(self.unmeasured())
 
     def report(self) -> bool:
-        """Make tables and report of the store; returns whether that was possible. Figures are left out, because they
-        take time and this also runs after Ctrl-C."""
+        """Make tables and report page; returns whether that succeeded. Without figures, which take time, because this
+        also runs after Ctrl-C."""
         steps: list[list[str | Path]] = [["tables", self.plan_file], ["report", "--page", self.results]]
         return self.plan_file.exists() and not any(
             subprocess.run([*COMMAND, *step], check=False).returncode for step in steps
@@ -178,15 +178,15 @@ class Dag:
         subprocess.run([*COMMAND, "show", self.results.name], check=False)
 
     def succeed(self) -> None:
-        """End a run without a failed job. If a whole sweep is missing, as without its tool, end this process with the
-        reason."""
-        if _modified(self.results / reader.ABOUT) != self.tables_made:  # not of tables of an earlier run
+        """Finish a run without a failed job. If a whole sweep is missing (its tool is not installed), end this process
+        with the reason."""
+        if _modified(self.results / reader.ABOUT) != self.tables_made:  # this run has made the tables
             self.show_headline()
         if unmeasured := self.unmeasured():
             sys.exit("\n".join(f"iosweep: {line}" for line in unmeasured))
 
     def unmeasured(self) -> list[str]:
-        """Sweeps of which no point could be measured, and why, as sentences."""
+        """Sentences on sweeps of which no point could be measured, with the reason."""
         store = Store(self.results)
         missing, stored = store.missing(), store.repetitions()
         by_reason: dict[str, list[str]] = {}
@@ -197,18 +197,18 @@ class Dag:
         return [printable(f"nothing of {', '.join(names)} was measured: {why}") for why, names in by_reason.items()]
 
     def settle(self, allocation: str) -> None:
-        """Write the manifest of an allocation that a job of an earlier run has completed. Raises OSError."""
+        """Write the manifest of an allocation that was completed in an earlier run. Raises OSError."""
         store = Store(self.results)
         store.set_refusal(allocation, None)
         write_manifest(self.manifest(allocation), self.work[allocation].allocation, store)
 
     @property
     def retries(self) -> int:
-        """How often the job of an allocation is submitted again."""
+        """How often Snakemake may submit the job of an allocation again."""
         return max((work.retries for work in self.left.values()), default=0) if self.site.slurm else 0
 
     def text(self, allocation: str, minutes: int | None = None) -> str:
-        """What is left of an allocation, and what its job asks for (Work.text)."""
+        """A line on the repetitions left of an allocation, and the resources of its job (Work.text)."""
         nodes, name, reached = self.work[allocation].nodes, self.launcher.name, self.launcher.nodes
         if reached is not None and nodes > reached:
             return f"{human_count(nodes, 'node')}: missing, the launcher {name} reaches {reached}"
@@ -217,43 +217,43 @@ class Dag:
 
 def read(workflow: Any) -> Dag:
     """The campaign of Snakemake's workflow while the Snakefile is parsed. Raises ConfigError."""
-    os.umask(os.umask(0o077) | 0o002)  # folders of the results are not for everybody to write
+    os.umask(os.umask(0o077) | 0o002)  # results must not be writable by everybody
     name_user()
     files = workflow.config_settings.configfiles
-    if len(files) > 1:  # merging two, as Snakemake does, would hide what is measured
+    if len(files) > 1:  # merging two files, as Snakemake does, would obscure which values apply
         raise ConfigError([Problem("--configfile", 0, "", "give one; a campaign is one file")])
     file = Path(files[0]) if files else Path("config/sweep.yaml")
     given = dict(text.split("=", 1) for text in workflow.config_settings.config_args or ())
     if strange := sorted(set(given) - {"only", *sweep_file.GIVEN}):
-        known = "`only` (points or sweeps), `campaign` and `target` (a directory) can be given"
-        what = f"{known}, not {', '.join(strange)}; everything else belongs in the configuration file"
+        allowed = "`only` (points or sweeps), `campaign` and `target` (a directory) can be given"
+        what = f"{allowed}, not {', '.join(strange)}; everything else belongs in the configuration file"
         raise ConfigError([Problem("--config", 0, "", what)])
     settings = workflow.resource_settings
-    set_here = settings.overwrite_resources.get("measure", {})  # --set-resources
-    said = {**(settings.default_resources or {}), **set_here}
-    # Snakemake adds some without a value
-    resources = {key: resource.raw for key, resource in said.items() if resource.raw is not None}
+    set_resources = settings.overwrite_resources.get("measure", {})  # --set-resources
+    merged = {**(settings.default_resources or {}), **set_resources}
+    # Snakemake adds resources without a value
+    resources = {key: resource.raw for key, resource in merged.items() if resource.raw is not None}
     site = profile.parse(resources, slurm="scheduler" in resources)
     if site.problems:
         raise ConfigError(list(_profile_of(site.problems)))
     file = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
-    gc.disable()  # it takes a third of the time of a large plan, and finds no cycle among millions of small values
+    gc.disable()  # takes a third of the time for a large plan, and finds no cycle among millions of small values
     try:
         return load(file, Path("results"), site, given.pop("only", None), given)
     finally:
-        gc.freeze()  # the plan stays
+        gc.freeze()  # the plan lives as long as this process
         gc.enable()
 
 
 def _profile_of(problems: Sequence[Problem]) -> Sequence[Problem]:
-    """The problems with file and line, if a profile of this directory or of the checkout has the same problems:
-    Snakemake does not tell the profile that it was called with."""
+    """The problems with file and line, from a profile in the working directory or the checkout that has these problems:
+    Snakemake does not say which profile it was called with."""
     places = (Path("profiles"), Path(__file__).parents[2] / "profiles")
     for directory in (directory for place in places if place.is_dir() for directory in sorted(place.iterdir())):
         with contextlib.suppress(Unusable):
-            found = profile.read(directory).problems
-            if {(p.where, p.message) for p in found} == {(p.where, p.message) for p in problems}:
-                return found
+            with_lines = profile.read(directory).problems
+            if {(p.where, p.message) for p in with_lines} == {(p.where, p.message) for p in problems}:
+                return with_lines
     return problems
 
 
@@ -264,7 +264,7 @@ def load(
     only: str | None = None,
     given: Mapping[str, str] | None = None,
 ) -> Dag:
-    """Plan a configuration and find the work that is left. Raises ConfigError."""
+    """Plan a configuration and determine the work that is left. Raises ConfigError."""
     if obstacle := submission.working_directory(str(Path.cwd()), site.slurm):
         raise ConfigError([Problem(str(file), 1, "", str(obstacle))])
     config = sweep_file.read(file, given)
@@ -289,7 +289,7 @@ def load(
         problems.append(document.problem(("campaign",), taken))
     launcher = launchers("slurm" if site.slurm else None)[site.launcher]
     names = {point.tool for point in plan.points}
-    hashes: dict[str, str | None] = {}  # what was missing on nodes stays missing until `iosweep rerun`
+    hashes: dict[str, str | None] = {}  # under Slurm: a tool that nodes lacked stays missing until `iosweep rerun`
     mpiexec = [_NOT_BUILT]
     if built:
         hashes, mpiexec = {name: built.hashes().get(name) for name in names}, candidates(built.search)
@@ -298,8 +298,8 @@ def load(
     elif not site.slurm:
         hashes, mpiexec = {name: sha256(name) for name in names}, candidates()
     machine = remaining.LocalMachine(hashes, launcher, None if site.slurm else mpiexec)
-    still = remaining.find(plan, stored, store.missing(), machine, only)
-    coming = {name: still.expected[name] for name in still.left}
+    rest = remaining.find(plan, stored, store.missing(), machine, only)
+    coming = {name: rest.expected[name] for name in rest.left}
     work = {a.name: Work(plan, a, coming.get(a.name, {}), site.at(a.nodes)) for a in plan.allocations}
     problems += submission.problems(config, plan, work.values())
     if coming:
@@ -310,7 +310,7 @@ def load(
     if problems:
         raise ConfigError(problems)
     store.read_documents()
-    store.damaged.pop(str(folder / reader.ABOUT), None)  # it is among the outputs
+    store.damaged.pop(str(folder / reader.ABOUT), None)  # reader.find_damage reports it
     outputs = reader.find_damage(folder)
     other_plan = store.differs(f"plans/{plan.digest}.json", plan.document())
     planned = {point.id for point in plan.points}
@@ -328,7 +328,7 @@ def load(
         damaged=(*store.damage(), *outputs),
         remake=bool(outputs) or other_plan,
         tables_made=_modified(folder / reader.ABOUT),
-        aside=sum(len(found) for point, found in stored.items() if point not in planned),
+        unplanned=sum(len(repetitions) for point, repetitions in stored.items() if point not in planned),
     )
 
 
@@ -337,7 +337,7 @@ def _modified(file: Path) -> int | None:
 
 
 def _obstacles(folder: Path) -> list[Problem]:
-    """Links and files in place of folders that a run writes into."""
+    """Links and files in the place of folders that a run writes into."""
     try:
         with safe_paths.folder(folder) as root:
             names = (*RULE_FOLDERS, *_STORED_FOLDERS)
@@ -351,7 +351,8 @@ def _obstacles(folder: Path) -> list[Problem]:
 
 
 def or_exit(function: Callable[..., T], *arguments: object) -> T:
-    """Call a function; end this process with its error. Snakemake would show lines of the Snakefile with it."""
+    """Call a function; on an error end this process with the message only, to which Snakemake would add lines of the
+    Snakefile."""
     try:
         return function(*arguments)
     except (Busy, ConfigError) as error:
@@ -361,13 +362,13 @@ def or_exit(function: Callable[..., T], *arguments: object) -> T:
 
 
 def say(lines: Iterable[str]) -> None:
-    """Print lines for the person at the terminal."""
+    """Print lines to stderr, each after `iosweep: `."""
     for line in lines:
         print(f"iosweep: {line}", file=sys.stderr)
 
 
 def name_user() -> None:
-    """Give the user of this process a name, which Snakemake needs; in a container, passwd may have none."""
+    """Give the user of this process a name, which Snakemake needs: in a container passwd may lack it."""
     try:
         getpass.getuser()
     except (KeyError, OSError):
@@ -375,9 +376,9 @@ def name_user() -> None:
 
 
 def hide_explained(logger: logging.Logger) -> None:
-    """Hide Snakemake's page about a failed command of ours that has printed its reason itself.
+    """Hide Snakemake's long message about a failed `iosweep` command that has printed the reason itself.
 
-    The page stays in Snakemake's log. (The attribute `event` of records is documented for logger plugins.)
+    The message stays in Snakemake's log. (The attribute `event` of records is documented for logger plugins.)
     """
     for handler in logger.handlers:
         if handler.name == "DefaultStreamHandler":
@@ -385,15 +386,15 @@ def hide_explained(logger: logging.Logger) -> None:
 
 
 class Unexplained(logging.Filter):
-    """Drops records about a job whose command has printed why it ended: after Ctrl-C, or with an exit code of ours. A
-    command that was killed or could not be started has printed nothing."""
+    """Drops log records about a job whose command has printed why it ended: after Ctrl-C, or with an exit code of
+    iosweep. A command that was killed or could not be started has printed nothing."""
 
     _COMMAND = r"RuleException:\nCalledProcessError in file .*"
     _ENDED = re.compile(rf"{_COMMAND}(?:returned non-zero exit status (\d+)\.|died with <Signals\.SIGINT)", re.DOTALL)
 
     def __init__(self) -> None:
         super().__init__()
-        self._thread: int | None = None  # that reports the end: an exception, then a page about the job
+        self._thread: int | None = None  # which reports the end: first the exception, then a message about the job
 
     def filter(self, record: logging.LogRecord) -> bool:
         event = getattr(record, "event", None)

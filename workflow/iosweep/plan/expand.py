@@ -1,4 +1,4 @@
-"""Sweeps -> points -> allocations. Pure and deterministic: sees no result and no machine."""
+"""Expansion of sweeps into points and allocations; ids of points. Pure and deterministic: sees no result or machine."""
 
 from __future__ import annotations
 
@@ -21,19 +21,18 @@ from iosweep.tools import Option, Value, parameters, tools
 
 
 def make_plan(config: Config) -> Plan:
-    """The plan of a configuration. Raises ConfigError where points cannot be measured."""
+    """The plan of a configuration. Raises ConfigError if points cannot be measured."""
     problems: list[Problem] = []
     points: dict[str, Point] = {}
     sweeps: list[SweepFacts] = []
     for sweep in config.sweeps:
         members = []
         for point in _points(sweep, problems):
-            known = points.get(point.id)
-            if known:  # two sweeps share it: measured once, as often as the more demanding one asks
+            if shared := points.get(point.id):  # with an earlier sweep: the more demanding rule of repetitions holds
                 point = structs.replace(
-                    known,
-                    sweeps=tuple(sorted({*known.sweeps, *point.sweeps})),
-                    repetitions=_more(known.repetitions, point.repetitions),
+                    shared,
+                    sweeps=tuple(sorted({*shared.sweeps, *point.sweeps})),
+                    repetitions=_more_demanding(shared.repetitions, point.repetitions),
                 )
             points[point.id] = point
             members.append(point.id)
@@ -79,7 +78,7 @@ def make_plan(config: Config) -> Plan:
 
 
 def _directory(tool: str, directory: str) -> str | None:
-    """The reason why a tool cannot work below a directory, which may be relative, or None."""
+    """Why a tool cannot work below a directory, which may be relative, or None."""
     whole = str(Path(directory).absolute())
     if not whole.isprintable():
         return f"is {whole}, which has characters that tools do not print as they are; choose another directory"
@@ -89,7 +88,7 @@ def _directory(tool: str, directory: str) -> str | None:
 
 def combinations(sweep: Sweep) -> Iterable[dict[str, Value]]:
     """The product of the axes, without the combinations of `exclude`."""
-    # sets: each combination is looked up in every list of values, which may be as long as the axis
+    # sets, because each combination is looked up in every list, which may be as long as the axis
     excluded = [{name: frozenset(values) for name, values in partial.items()} for partial in sweep.exclude]
     for values in itertools.product(*sweep.axes.values()):
         combination = dict(zip(sweep.axes, values, strict=True))
@@ -97,8 +96,8 @@ def combinations(sweep: Sweep) -> Iterable[dict[str, Value]]:
             yield combination
 
 
-def _place(sweep: Sweep, wrong: str) -> tuple[str, ...]:
-    """The key of the sweep that a message about a combination names first."""
+def _key_of(sweep: Sweep, wrong: str) -> tuple[str, ...]:
+    """The first key of the sweep that a message about a combination mentions."""
     for word in re.findall(r"[a-z_]{3,}", wrong):
         if word in ("phases", "phase_time"):
             return (word,)
@@ -120,7 +119,7 @@ def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
     unset = [name for name, default in defaults.items() if default is None]
     for combination in combinations(sweep):
         options = given | combination
-        # `false` counts as absent, so that ids stay the same when a tool gets a new flag
+        # `false` counts as absent, so that ids do not change when a tool gets a new flag
         for name in unset:
             if options[name] is False:
                 options[name] = None
@@ -128,7 +127,7 @@ def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
         if wrong := tool.check(options, sweep.phases, phase_time_s):
             if wrong not in reported:
                 reported.add(wrong)
-                problems.append(sweep.problem(wrong, *_place(sweep, wrong)))
+                problems.append(sweep.problem(wrong, *_key_of(sweep, wrong)))
             continue
         yield Point(
             id=point_id(sweep.tool, sweep.phases, nodes, options, phase_time_s),
@@ -145,9 +144,9 @@ def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
 def point_id(
     tool: str, phases: tuple[str, ...], nodes: int, options: Mapping[str, Value], phase_time_s: float | None
 ) -> str:
-    """Readable name and hash of everything that determines the measurement: `fio.rand_read.1n.2t.4k.qd8.0f3a91c2d4e5`.
+    """A readable name, and a hash of all that determines the measurement: `fio.rand_read.1n.2t.4k.qd8.0f3a91c2d4e5`.
 
-    Options without a value are left out, so that a new option of a tool leaves old ids as they are.
+    Options without a value are left out, so that a new option of a tool does not change old ids.
     """
     content = {
         "tool": tool,
@@ -157,27 +156,27 @@ def point_id(
         "phase_time_s": phase_time_s,
     }
     digest = hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()[:12]
-    shown = phases[0] + (f"+{len(phases) - 1}" if len(phases) > 1 else "")
-    parts = [tool, shown, f"{nodes}n"]
-    for name in _shown():
+    phase_part = phases[0] + (f"+{len(phases) - 1}" if len(phases) > 1 else "")
+    parts = [tool, phase_part, f"{nodes}n"]
+    for name in _id_options():
         if (value := options.get(name)) is not None:
-            parts.append(_part(name, value))
+            parts.append(_id_part(name, value))
     return ".".join([*parts, digest])
 
 
 @cache
-def _shown() -> dict[str, Option]:
+def _id_options() -> dict[str, Option]:
     """The options that ids of points show."""
     return {option.name: option for option in parameters().values() if option.id_form}
 
 
-@lru_cache(4096)  # many points have the same values
-def _part(name: str, value: Value) -> str:
-    option = _shown()[name]
+@lru_cache(4096)  # many points have equal values
+def _id_part(name: str, value: Value) -> str:
+    option = _id_options()[name]
     return option.id_form.format(option.text(value))
 
 
-def _more(a: RepetitionRule, b: RepetitionRule) -> RepetitionRule:
+def _more_demanding(a: RepetitionRule, b: RepetitionRule) -> RepetitionRule:
     widths = [r.half_width for r in (a, b) if r.half_width is not None]
     return RepetitionRule(
         max(a.min, b.min), max(a.max, b.max), min(widths) if widths else None, max(a.confirm, b.confirm)
@@ -185,7 +184,7 @@ def _more(a: RepetitionRule, b: RepetitionRule) -> RepetitionRule:
 
 
 def _timed(sweep: Sweep) -> bool:
-    """Whether time may bound its phases, and not a count of files."""
+    """Whether time may bound its phases, instead of a count of files."""
     return any(tools()[sweep.tool].phases[name].kind == "data" for name in sweep.phases)
 
 
@@ -194,8 +193,8 @@ def _allocations(points: Sequence[Point], config: Config) -> tuple[Allocation, .
     largest = max((point.nodes for point in points), default=1)
     for point in sorted(points, key=lambda p: p.id):
         by_nodes.setdefault(largest if config.settings.allocation == "campaign" else point.nodes, []).append(point)
-    made = []
+    allocations = []
     for nodes, members in sorted(by_nodes.items()):
         name = f"{nodes}-node" + ("s" if nodes > 1 else "")
-        made.append(Allocation(name, nodes, tuple(members)))
-    return tuple(made)
+        allocations.append(Allocation(name, nodes, tuple(members)))
+    return tuple(allocations)

@@ -1,4 +1,4 @@
-"""The forecast of a plan: time, bytes, space, files, memory. Pure; bytes of timed phases are estimates."""
+"""Forecast of a plan: time, bytes, space, inodes and memory needed. Pure; bytes of timed phases are estimates."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from iosweep.config.yaml_lines import Document
 
 #: Assumptions of the forecast. `target.node_bandwidth` replaces the first.
-NODE_BANDWIDTH = 4 << 30  # bytes/s that one node moves at most
+NODE_BANDWIDTH = 4 << 30  # bytes/s that a node moves at most
 PREPARE_BANDWIDTH = 1 << 30  # bytes/s per node while data sets are written
-LEAST_LATENCY_S = 50e-6  # no I/O ends sooner, so a worker with depth q makes at most q / this per second
+LEAST_LATENCY_S = 50e-6  # of an I/O, so a worker with queue depth q makes at most q / 50 us I/Os per second
 METADATA_RATE = 20_000  # creates, stats or deletes per second and node
-START_UP_S = 0.45  # start and end of a tool, and our own work, for each phase
-UNLIMITED_BYTES = 10 << 40  # more must be allowed by limits.bytes_written
+START_UP_S = 0.45  # per phase: start and end of a tool, and the work of iosweep
+UNLIMITED_BYTES = 10 << 40  # more bytes written need limits.bytes_written
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Time and bytes. Bytes of timed phases are estimated from the assumptions above."""
+    """Time and bytes. Bytes of timed phases are estimated by the assumptions above."""
 
     time_s: float = 0.0
     bytes_written: int = 0
@@ -43,43 +43,43 @@ class Cost:
 
 
 def repetition_cost(point: Point, node_bandwidth: int | None) -> Cost:
-    """The cost of a repetition, data sets excluded."""
+    """The cost of a repetition, without data sets."""
     return sum((step_cost(point, step, node_bandwidth) for step in point.steps), Cost())
 
 
 class RepetitionNeeds(NamedTuple):
-    """The needs of a repetition of a point. fresh: of its new files."""
+    """The needs of a repetition of a point."""
 
     cost: Cost
-    fresh_bytes: int
-    fresh_inodes: int
+    fresh_bytes: int  # of new files
+    fresh_inodes: int  # of new files
     memory_bytes: int
     timed_writes: bool
 
 
 def repetition_needs(plan: Plan, point: Point) -> RepetitionNeeds:
-    """The needs of a repetition of a point of a plan. Kept with the plan, because many callers ask for them."""
-    known = plan.forecasts.get(point.id)
-    if known is None:
+    """The needs of a repetition of a point of a plan. Cached in the plan, because many callers ask for them."""
+    needs = plan.forecasts.get(point.id)
+    if needs is None:
         steps = point.steps
-        known = plan.forecasts[point.id] = RepetitionNeeds(
+        needs = plan.forecasts[point.id] = RepetitionNeeds(
             repetition_cost(point, plan.target.node_bandwidth),
             fresh_bytes(point, steps),
             sum(map(tools()[point.tool].inodes, steps)),
             max(map(_in_flight_bytes, steps)) if "transfer_size" in point.options else 0,
             any(step.time_s is not None and step.phase.writes for step in steps),
         )
-    return known
+    return needs
 
 
 def step_cost(point: Point, step: Step, node_bandwidth: float | None) -> Cost:
-    """The cost of a step of a repetition, data sets excluded."""
+    """The cost of a step of a repetition, without data sets."""
     if work := tools()[point.tool].work(step):
         names, size = {phase.name for phase in step.phases}, point.volume_bytes
         written, read = size * ("create" in names), size * ("read" in names)
-        least = min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH) * point.nodes
-        return Cost(START_UP_S + work / METADATA_RATE / point.nodes + (written + read) / least, written, read)
-    # Little's law: so many bytes in flight, none done sooner than the least latency
+        bandwidth = min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH) * point.nodes
+        return Cost(START_UP_S + work / METADATA_RATE / point.nodes + (written + read) / bandwidth, written, read)
+    # Little's law: at most the bytes in flight per least latency
     rate = min(node_bandwidth or NODE_BANDWIDTH, _in_flight_bytes(step) / LEAST_LATENCY_S)
     moved = rate * point.nodes * step.time_s if step.time_s is not None else float(point.volume_bytes)
     time_s = moved / rate / point.nodes if step.time_s is None else step.time_s
@@ -90,40 +90,36 @@ def step_cost(point: Point, step: Step, node_bandwidth: float | None) -> Cost:
 
 
 def _in_flight_bytes(step: Step) -> int:
-    """Bytes of all I/Os that one node has in flight: the buffers of its workers."""
+    """Bytes of all I/Os that a node has in flight: the buffers of its workers."""
     return step.number("threads_per_node") * step.number("queue_depth") * step.number("transfer_size")
 
 
 def data_sets(points: Iterable[Point]) -> dict[str, FileSet]:
-    """directory -> the largest set asked for there. Points share sets, so each is prepared once."""
-    largest: dict[tuple[str, int], FileSet] = {}  # by node count first: a set has as many shares as there are nodes
+    """directory -> the largest data set that a point needs there. Points share sets, so each is prepared once."""
+    largest: dict[tuple[str, int], FileSet] = {}  # also by node count, because each node gets a share of a set
     for point in points:
         for files in point.file_sets:
             if files.role != "fresh":
-                known = largest.get((files.directory, point.nodes))
-                if known is None or len(known.files) < len(files.files):
+                earlier = largest.get((files.directory, point.nodes))
+                if earlier is None or len(earlier.files) < len(files.files):
                     largest[files.directory, point.nodes] = files
-    found: dict[str, FileSet] = {}
+    sets: dict[str, FileSet] = {}
     for (_, nodes), files in largest.items():
-        _add(found, files.shares(nodes))
-    return found
+        _add(sets, files.shares(nodes))
+    return sets
 
 
-def _add(found: dict[str, FileSet], more: Iterable[FileSet]) -> None:
-    """Add sets to others. Of two sets with the same directory the larger one stays."""
+def _add(sets: dict[str, FileSet], more: Iterable[FileSet]) -> None:
+    """Add data sets to others. Of two sets in a directory the larger stays."""
     for files in more:
-        known = found.get(files.directory)
-        if known is None or len(known.files) < len(files.files):
-            found[files.directory] = files
+        earlier = sets.get(files.directory)
+        if earlier is None or len(earlier.files) < len(files.files):
+            sets[files.directory] = files
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """The cost of points. Space and inodes are the peak on the target; memory is that of the tools' buffers.
-
-    write_bytes_per_s_per_node: the highest rate from which bytes_written is estimated, assumed unless
-    target.node_bandwidth gives it; None where the bytes are known, because no phase that writes is bounded by time.
-    """
+    """The needs of some repetitions."""
 
     points: int
     repetitions: int
@@ -132,27 +128,27 @@ class Forecast:
     node_hours: float
     bytes_written: int
     bytes_read: int
-    peak_bytes: int
-    inodes: int
-    memory_per_node_bytes: int
-    write_bytes_per_s_per_node: int | None
-    assumed: bool
+    peak_bytes: int  # on the target at a time
+    inodes: int  # on the target at a time
+    memory_per_node_bytes: int  # buffers of the tools
+    write_bytes_per_s_per_node: int | None  # rate behind bytes_written; None: exact, as no write is bounded by time
+    assumed: bool  # the rate is NODE_BANDWIDTH, not target.node_bandwidth
 
     def writes(self, verb: str = "") -> str:
         """`32.0 MiB written`, or `about 24.1 GiB written at up to 4.0 GiB/s per node (assumed)`."""
-        rate, said = self.write_bytes_per_s_per_node, f"{human_size(self.bytes_written)}{verb and f' {verb}'}"
+        rate, size = self.write_bytes_per_s_per_node, f"{human_size(self.bytes_written)}{verb and f' {verb}'}"
         if rate is None:
-            return said
+            return size
         source = "assumed" if self.assumed else "target.node_bandwidth"
-        return f"about {said} at up to {human_size(rate)}/s per node ({source})"
+        return f"about {size} at up to {human_size(rate)}/s per node ({source})"
 
 
 def forecast_of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forecast:
-    """The forecast of a plan, or of the repetitions that are left: allocation -> point -> their number."""
+    """The forecast of a plan, or of the repetitions that are left. `left`: allocation -> point -> repetitions."""
     left = planned(plan) if left is None else left
     node_bandwidth = plan.target.node_bandwidth or NODE_BANDWIDTH
     total, node_seconds, allocations = Cost(), 0.0, 0
-    chosen: list[tuple[RepetitionNeeds, int]] = []
+    counted_needs: list[tuple[RepetitionNeeds, int]] = []  # with the number of repetitions
     sets: dict[str, FileSet] = {}
     for allocation in plan.allocations:
         counts = left.get(allocation.name, {})
@@ -171,11 +167,11 @@ def forecast_of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None)
         total += cost
         node_seconds += cost.time_s * allocation.nodes
         allocations += 1
-        chosen += costs
+        counted_needs += costs
         _add(sets, prepared.values())
     return Forecast(
-        points=len(chosen),
-        repetitions=sum(count for _, count in chosen),
+        points=len(counted_needs),
+        repetitions=sum(count for _, count in counted_needs),
         allocations=allocations,
         time_s=total.time_s,
         node_hours=node_seconds / 3600,
@@ -183,29 +179,31 @@ def forecast_of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None)
         bytes_read=total.bytes_read,
         # the new files of a repetition are removed with it
         peak_bytes=sum(files.size_bytes for files in sets.values())
-        + max((needs.fresh_bytes for needs, _ in chosen), default=0),
+        + max((needs.fresh_bytes for needs, _ in counted_needs), default=0),
         inodes=sum(len(files.files) for files in sets.values())
-        + max((needs.fresh_inodes for needs, _ in chosen), default=0),
-        memory_per_node_bytes=max((needs.memory_bytes for needs, _ in chosen), default=0),
-        write_bytes_per_s_per_node=node_bandwidth if any(needs.timed_writes for needs, _ in chosen) else None,
+        + max((needs.fresh_inodes for needs, _ in counted_needs), default=0),
+        memory_per_node_bytes=max((needs.memory_bytes for needs, _ in counted_needs), default=0),
+        write_bytes_per_s_per_node=node_bandwidth if any(needs.timed_writes for needs, _ in counted_needs) else None,
         assumed=plan.target.node_bandwidth is None,
     )
 
 
 def planned(plan: Plan, most: bool = False) -> dict[str, dict[str, int]]:
-    """allocation -> point -> repetitions of the whole plan: the fewest, or the most that it allows. Those that confirm
-    best points are counted at the points that take longest, one for each phase, because the best ones are not known."""
+    """allocation -> point -> repetitions of the whole plan: the fewest, or (`most`) the most that it allows.
+
+    As the best points are not known yet, their confirmations are counted at the slowest point of each headline group.
+    """
     groups = headline_groups(plan.points)
-    found = {}
+    planned_counts = {}
     for allocation in plan.allocations:
         counts = {p.id: p.repetitions.max if most else p.repetitions.min for p in allocation.points}
-        fresh: dict[str, int] = {}
+        confirmations: dict[str, int] = {}
         for members in groups.values():
-            if here := [point for point in members if point.id in counts and point.repetitions.confirm]:
-                longest = longest_of([point for point in here if point.id not in fresh] or here, plan)
-                fresh[longest.id] = longest.repetitions.confirm
-        found[allocation.name] = counts | {point: counts[point] + more for point, more in fresh.items()}
-    return found
+            if able := [point for point in members if point.id in counts and point.repetitions.confirm]:
+                slowest = longest_of([point for point in able if point.id not in confirmations] or able, plan)
+                confirmations[slowest.id] = slowest.repetitions.confirm
+        planned_counts[allocation.name] = counts | {p: counts[p] + more for p, more in confirmations.items()}
+    return planned_counts
 
 
 def longest_of(points: Sequence[Point], plan: Plan) -> Point:
@@ -214,7 +212,7 @@ def longest_of(points: Sequence[Point], plan: Plan) -> Point:
 
 
 class Longest(NamedTuple):
-    """The repetition that takes longest of some points, and its longest phase, in seconds."""
+    """The repetition that takes longest, and its longest phase, in seconds."""
 
     point: str
     time_s: float
@@ -222,16 +220,16 @@ class Longest(NamedTuple):
 
 
 def longest(plan: Plan, points: Container[str]) -> Longest | None:
-    """The longest repetition of some points of a plan; None without any."""
-    if not (chosen := [point for point in plan.points if point.id in points]):
+    """The longest repetition of some points of a plan; None without points."""
+    if not (members := [point for point in plan.points if point.id in points]):
         return None
-    point = longest_of(chosen, plan)
+    point = longest_of(members, plan)
     phase_s = max(step_cost(point, step, plan.target.node_bandwidth).time_s for step in point.steps)
     return Longest(point.id, repetition_needs(plan, point).cost.time_s, phase_s)
 
 
 def fresh_bytes(point: Point, steps: Sequence[Step]) -> int:
-    """Bytes of the new files that some steps of a repetition make, at most."""
+    """The most bytes of new files that some steps of a repetition make."""
     if steps[0].phase.kind == "metadata":
         return point.volume_bytes
     phases = sum(step.phase.writes for step in steps) if point.options.get("write_mode") == "new" else 0
@@ -239,7 +237,7 @@ def fresh_bytes(point: Point, steps: Sequence[Step]) -> int:
 
 
 def sentence(forecast: Forecast, nodes: int, word: str = " left") -> str:
-    """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, 4.1 TiB written`; of a whole plan without `left`."""
+    """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, 4.1 TiB written`. `word`: empty for a whole plan."""
     where = f"{human_count(nodes, 'node')}: "
     if not forecast.repetitions:
         return f"{where}nothing left"
@@ -250,7 +248,7 @@ def sentence(forecast: Forecast, nodes: int, word: str = " left") -> str:
 
 
 def over_limits(plan: Plan, document: Document) -> list[Problem]:
-    """The limits of its configuration that a plan exceeds. (Space is compared where the target can be seen.)"""
+    """The limits of its configuration that a plan exceeds, except limits on space, which depend on the target."""
     cost, limits = forecast_of(plan, planned(plan, most=True)), plan.limits
     problems = []
     allowed, needed = limits.bytes_written, cost.writes("would be written")

@@ -1,4 +1,4 @@
-"""Headline groups: the points that compete for a headline figure, because they compare; and criteria on them. Pure."""
+"""Headline groups: which points compete for a headline figure; whether criteria of `accept` fit the plan. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iosweep.plan.model import Plan, Point, SweepFacts
 from iosweep.text import human_count
 from iosweep.tools import phases, tools
 
-#: Phases with a headline latency as well: the time of an I/O without load.
+#: Phases that also have a headline latency: the time of an I/O without load.
 LATENCY_PHASES = ("rand_read", "rand_write")
 
 
@@ -24,75 +24,77 @@ LATENCY_PHASES = ("rand_read", "rand_write")
 Value = bool | int | float | str
 
 
-#: Value of a condition that an output of others does not tell.
+#: Value of a condition that an ingested output does not report.
 NOT_TOLD = "not told"
 
 
 class Conditions(NamedTuple):
-    """Conditions that no headline mixes. None: it does not apply."""
+    """Conditions that separate headline groups. None: does not apply."""
 
     tool: str
     write_mode: Value | None
     data: Value | None
     o_direct: Value | None
     fsync: Value | None
-    other_options: Value | None = None  # of outputs of others
+    other_options: Value | None = None  # of ingested outputs
 
 
 class HeadlineGroup(NamedTuple):
-    """Phases whose best is a headline figure. file_size: of metadata phases (creating empty files is another thing);
-    latency: the lowest latency wins, among the points with the lowest load; else the highest rate."""
+    """Phases of points that compete for a headline figure."""
 
     conditions: Conditions
     kind: str
-    file_size: Value | None
+    file_size: Value | None  # only of metadata phases, because creating empty files is not comparable
     phase: str
-    latency: bool = False
+    latency: bool = False  # the lowest latency wins, among the points with the lowest load; else the highest rate
 
 
 def conditions(tool: str, values: Mapping[str, Value | None]) -> Conditions:
     """The conditions of a point with these options."""
     options = tools()[tool].options if tool in tools() else {}
-    told = {
+    flags = {
         name: NOT_TOLD if values.get(name) is None and name in options else values.get(name)
         for name in ("o_direct", "fsync")
     }
     others = values.get("other_options")
-    return Conditions(tool, values.get("write_mode"), values.get("data"), other_options=others, **told)
+    return Conditions(tool, values.get("write_mode"), values.get("data"), other_options=others, **flags)
 
 
 def of_phase(point: Conditions, phase: str) -> Conditions:
     """The conditions of a point that apply to a phase: conditions of writes do not apply to reads."""
     options = tools()[point.tool].options if point.tool in tools() else {}
-    without: dict[str, Any] = {
+    inapplicable: dict[str, Any] = {
         name: None
         for name in ("write_mode", "data", "fsync")
         if name in options and phase not in (options[name].phases or (phase,))
     }
-    return point._replace(**without)
+    return point._replace(**inapplicable)
 
 
 def headline_groups(points: Sequence[Point]) -> dict[HeadlineGroup, list[Point]]:
-    """The groups of a plan with their points, those with the fewest that may be confirmed first: where points stand for
-    best ones that are not known yet, each group finds a point of its own. Groups of a single point choose nothing, and
-    are left out; there are none where nothing is to be confirmed."""
+    """The headline groups of a plan with their points; none if nothing is to be confirmed. Groups of a single point are
+    left out.
+
+    Groups with the fewest points that may be confirmed come first, so that each can find a point that no other group
+    has taken, as long as the best points are not known.
+    """
     if not any(point.repetitions.confirm for point in points):
         return {}
-    found: dict[HeadlineGroup, list[Point]] = {}
+    groups: dict[HeadlineGroup, list[Point]] = {}
     for point in points:
-        known = conditions(point.tool, point.options)
+        of_point = conditions(point.tool, point.options)
         for phase in point.measured():
             size = point.options.get("file_size") if phase.kind == "metadata" else None
-            group = HeadlineGroup(of_phase(known, phase.name), phase.kind, size, phase.name)
-            found.setdefault(group, []).append(point)
+            group = HeadlineGroup(of_phase(of_point, phase.name), phase.kind, size, phase.name)
+            groups.setdefault(group, []).append(point)
             if phase.name in LATENCY_PHASES and tools()[point.tool].latency:
-                found.setdefault(group._replace(latency=True), []).append(point)
-    for group, members in found.items():
+                groups.setdefault(group._replace(latency=True), []).append(point)
+    for group, members in groups.items():
         if group.latency:
             loads = {point.id: load(point.options.get("queue_depth"), point.nodes) for point in members}
             least = min(loads.values())
-            found[group] = [point for point in members if loads[point.id] == least]
-    several = [(group, members) for group, members in found.items() if len(members) > 1]
+            groups[group] = [point for point in members if loads[point.id] == least]
+    several = [(group, members) for group, members in groups.items() if len(members) > 1]
     return dict(sorted(several, key=lambda item: sum(p.repetitions.confirm > 0 for p in item[1])))
 
 
@@ -101,12 +103,12 @@ def load(queue_depth: Value | None, nodes: int) -> tuple[int, int]:
     return (queue_depth if isinstance(queue_depth, int) else 1, nodes)
 
 
-#: Conditions that no figure mixes: keys of `at`.
+#: Names of the values that `_conditions` returns.
 _CONDITIONS = (*Conditions._fields, "file_size")
 
 
 def criteria_problems(config: Config, points: Iterable[Point]) -> Iterator[Problem]:
-    """Criteria whose figures the points do not have, or have in several ways that do not compare."""
+    """Criteria whose figure no point has, or several points have under conditions that do not compare."""
     if config.accept:
         planned = list(subjects(points))
         for criterion in config.accept:
@@ -115,7 +117,7 @@ def criteria_problems(config: Config, points: Iterable[Point]) -> Iterator[Probl
 
 
 def criteria_lines(plan: Plan, fstype: str = "") -> list[str]:
-    """Lines on the criteria of a plan; none without criteria. fstype: of the target, "" where it is not known."""
+    """Lines on the criteria of a plan; none without criteria. `fstype`: of the target, or "" if unknown."""
     if not plan.accept:
         return []
     lines = [f"accept: {human_count(len(plan.accept), 'criterion', 'criteria')}"]
@@ -132,12 +134,12 @@ def criteria_lines(plan: Plan, fstype: str = "") -> list[str]:
 
 
 def suites_of(sweeps: Iterable[SweepFacts]) -> dict[str, str]:
-    """Sweep -> its suite. Scaled sweeps are left out: they compare with no published figure."""
+    """Sweep -> its suite, without scaled sweeps, which do not compare with published figures."""
     return {sweep.name: sweep.suite for sweep in sweeps if sweep.suite and not sweep.scaled}
 
 
 def subjects(points: Iterable[Point]) -> Iterator[Subject]:
-    """Each phase of each point."""
+    """Each phase of each point, as criteria select it."""
     for point in points:
         values = {"nodes": point.nodes, **point.options}
         for phase in point.phases:
@@ -145,24 +147,24 @@ def subjects(points: Iterable[Point]) -> Iterator[Subject]:
 
 
 def unfit(selector: Selector, subjects: Sequence[Subject]) -> str | None:
-    """The reason why a selector does not name a single figure of these phases, or None."""
+    """Why a selector does not name a single figure of these phases, or None."""
     if wrong := lacks(selector, subjects):
         return wrong
-    found = {_conditions(one): None for side in selector.sides() for one in subjects if matches(side, one)}
-    if len(found) < 2:
+    distinct = {_conditions(s): None for side in selector.sides() for s in subjects if matches(side, s)}
+    if len(distinct) < 2:
         return None
     ways = {
-        name: [value for value in dict.fromkeys(own) if value is not None]
-        for name, *own in zip(_CONDITIONS, *found, strict=True)
-        if len(set(own)) > 1
+        name: [value for value in dict.fromkeys(values) if value is not None]
+        for name, *values in zip(_CONDITIONS, *distinct, strict=True)
+        if len(set(values)) > 1
     }
-    named = structs.replace(selector, where=(*selector.where, *(Where(name, own[0]) for name, own in ways.items())))
-    several = "; ".join(f"{name} {' or '.join(Where(name, one).shown for one in own)}" for name, own in ways.items())
+    named = structs.replace(selector, where=(*selector.where, *(Where(name, each[0]) for name, each in ways.items())))
+    several = "; ".join(f"{name} {' or '.join(Where(name, v).shown for v in values)}" for name, values in ways.items())
     return f"{selector.phase} is measured in ways that do not compare ({several}); name one: `{named.text}`"
 
 
 def _conditions(subject: Subject) -> tuple[Value | None, ...]:
-    """The conditions of a phase of a point that tell its headline group from others."""
-    known = {name: value for name, value in subject.values.items() if isinstance(value, Value)}
-    size = known.get("file_size") if phases()[subject.phase].kind == "metadata" else None
-    return (*of_phase(conditions(subject.tool, known), subject.phase), size)
+    """The conditions of a phase of a point that separate its headline group from others."""
+    options = {name: value for name, value in subject.values.items() if isinstance(value, Value)}
+    size = options.get("file_size") if phases()[subject.phase].kind == "metadata" else None
+    return (*of_phase(conditions(subject.tool, options), subject.phase), size)

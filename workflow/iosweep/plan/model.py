@@ -1,4 +1,4 @@
-"""Sweeps, limits and the configuration as plans and campaign.json store them for the report.
+"""The types of a plan: sweeps, points, allocations, settings; reading the plan files of a campaign.
 
 The digest of a plan depends on the order of the fields.
 """
@@ -29,17 +29,16 @@ if TYPE_CHECKING:
 
 
 class SweepFacts(Part, frozen=True, kw_only=True):
-    """A sweep. `axes`: axis -> its values; `phase_time_s`: None where a count bounds the phases; `ramp`: the axis that
-    is climbed until nothing more is gained."""
+    """A sweep, as the report needs it."""
 
-    axes: dict[str, tuple[bool | Integer | str, ...]]
+    axes: dict[str, tuple[bool | Integer | str, ...]]  # axis -> its values
     description: str | None = None
     name: Name
     one_pass: bool = False
-    phase_time_s: Seconds | None = None
+    phase_time_s: Seconds | None = None  # None: a count bounds the phases
     phases: tuple[str, ...]
     points: tuple[Name, ...]
-    ramp: str | None = None
+    ramp: str | None = None  # the axis whose values are raised as long as that gains anything
     repetitions: RepetitionRule
     scaled: bool = False
     source: str | None = None
@@ -54,16 +53,15 @@ class ConfigurationFile(Part, frozen=True):
     text: str
 
 
-#: Largest file of a plan that is read: a point takes about 1 kB, mostly its options.
+#: The largest plan file that is read: a point takes about 1 kB, mostly for its options.
 MOST_PLAN_BYTES = 1 << 30
 
 
-# The settings that a plan keeps, as in the configuration (config/sections.py, whose models take longer to load). The
-# digest of a plan depends on the order of the fields.
+# Settings that a plan copies from the configuration, because the models of config/sections.py are slow to load
 
 
 class TargetSettings(Part, frozen=True, kw_only=True):
-    """The file system under test. layout: arguments of its command, None where it is inherited."""
+    """The section `target`. layout: arguments of the file system's command; None: inherited."""
 
     deadline: Deadline
     directory: PathText
@@ -76,7 +74,7 @@ class TargetSettings(Part, frozen=True, kw_only=True):
 
 
 class LimitSettings(Part, frozen=True, kw_only=True):
-    """Ceilings; bytes_written and time are None where they are not limited."""
+    """The section `limits`. bytes_written, time: None: no limit."""
 
     bytes_written: Count | None
     fill: Share = 0.80
@@ -88,24 +86,20 @@ class LimitSettings(Part, frozen=True, kw_only=True):
 
 
 class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
-    """One combination of a sweep's axes.
+    """A combination of values of a sweep's axes."""
 
-    `options` are the resolved options that have an effect, sizes in bytes. `id` is a readable name and a hash of
-    everything that determines the measurement; `sweeps` and `repetitions` are not part of it.
-    """
-
-    id: Name
+    id: Name  # expand.point_id, which depends on all fields except the last two
     tool: str
     phases: Annotated[tuple[str, ...], Meta(min_length=1)]
     nodes: Some
-    options: Mapping[str, Value]
+    options: Mapping[str, Value]  # resolved options that have an effect, sizes in bytes
     phase_time_s: Seconds | None
     repetitions: RepetitionRule
     sweeps: Annotated[tuple[Name, ...], Meta(min_length=1)]
 
     @cached_property
     def steps(self) -> list[Step]:
-        """The commands of a repetition, in order: one for each phase, or one for all phases (`Tool.together`)."""
+        """The commands of a repetition, in order: a command for each phase, or for all phases (`Tool.together`)."""
         groups = _groups(self.tool, self.phases)
         return [Step(self.options, group, self.nodes, self.phase_time_s) for group in groups]
 
@@ -116,15 +110,15 @@ class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
     @property
     def tasks(self) -> int:
-        """Ranks or workers on all nodes together."""
+        """Number of ranks or workers on all nodes together."""
         return self.nodes * int(self.options.get("threads_per_node") or 1)
 
     @property
     def volume_bytes(self) -> int:
-        """Bytes of all its files, or of its part of shared ones, on all nodes together; 0 where there are no sizes."""
-        known = self.options
-        each = (known.get("threads_per_node") or 1, known.get("files_per_thread") or 1, known.get("file_size") or 0)
-        return self.nodes * math.prod(int(factor) for factor in each)
+        """Bytes of all its files, or of its parts of shared files, on all nodes together; 0 without a file size."""
+        get = self.options.get
+        factors = (get("threads_per_node") or 1, get("files_per_thread") or 1, get("file_size") or 0)
+        return self.nodes * math.prod(int(factor) for factor in factors)
 
     def measured(self) -> list[Phase]:
         """The phases, in order."""
@@ -132,7 +126,7 @@ class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
 
 class Allocation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One batch job and the points that run inside it. Its size depends on the node count only."""
+    """A batch job and the points that run in it, all of them on at most `nodes` nodes."""
 
     name: Name
     nodes: Some
@@ -140,7 +134,7 @@ class Allocation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Plan(documents.Part, frozen=True, kw_only=True, dict=True):
-    """Everything that a campaign will do."""
+    """The whole work of a campaign, and the settings for it."""
 
     campaign: Name
     description: str | None
@@ -151,7 +145,7 @@ class Plan(documents.Part, frozen=True, kw_only=True, dict=True):
     sweeps: tuple[SweepFacts, ...]  # for the report
     allocations: tuple[Allocation, ...]
     configuration: tuple[ConfigurationFile, ...]
-    variables: tuple[str, ...] = ()  # names of variables that tools get besides those in environment.py
+    variables: tuple[str, ...] = ()  # tools.variables: environment variables that tools also get
     accept: tuple[Criterion, ...] = ()
 
     @property
@@ -160,13 +154,13 @@ class Plan(documents.Part, frozen=True, kw_only=True, dict=True):
         return [point for allocation in self.allocations for point in allocation.points]
 
     def shortest_steady_s(self, point: Point) -> float:
-        """Timed phases of a point that are shorter are suspect, in seconds; 0 where every sweep that has the point was
-        scaled to a smaller machine."""
+        """Seconds below which a timed phase of a point is suspect; 0 if all sweeps with this point were scaled to a
+        smaller machine."""
         return 0.0 if set(point.sweeps) <= self._scaled else self.limits.shortest_phase
 
     @cached_property
     def forecasts(self) -> dict[str, RepetitionNeeds]:
-        """Point -> the needs of a repetition, as forecast.py computed them."""
+        """Point -> the needs of a repetition: a cache of forecast.repetition_needs."""
         return {}
 
     @cached_property
@@ -178,12 +172,12 @@ class Plan(documents.Part, frozen=True, kw_only=True, dict=True):
         return msgspec.json.format(msgspec.json.encode(self, order="deterministic"), indent=2)
 
     def document(self) -> bytes:
-        """The file that allocations and tables work from: the content with its digest (documents.py)."""
+        """The plan file, from which allocations and tables work: the content with its digest (documents.py)."""
         return documents.seal(self.content())
 
     @cached_property
     def digest(self) -> str:
-        """Hash of the whole content, for file names."""
+        """Hash of the content, for file names."""
         return hashlib.sha256(self.content()).hexdigest()[:12]
 
 
@@ -191,30 +185,30 @@ class Plan(documents.Part, frozen=True, kw_only=True, dict=True):
 def _groups(name: str, phases: tuple[str, ...]) -> tuple[tuple[Phase, ...], ...]:
     """The phases of each command of a point."""
     tool = tools()[name]
-    found = tuple(tool.phases[phase] for phase in phases)
-    return (found,) if tool.together else tuple((phase,) for phase in found)
+    resolved = tuple(tool.phases[phase] for phase in phases)
+    return (resolved,) if tool.together else tuple((phase,) for phase in resolved)
 
 
 def plan_files(results: Path) -> list[Path]:
-    """The files of the plans of a campaign, the one that was written last at the end. A link stays one: `read_plan`
-    refuses it. Raises Damaged where they cannot be listed."""
-    found = []
+    """The plan files of a campaign, the newest last. Links are not resolved, so that `read_plan` refuses them. Raises
+    Damaged if the files cannot be listed."""
+    dated = []
     try:
         names = safe_paths.names(results, "plans")
     except OSError as error:
         raise documents.Damaged(results / "plans", f"it cannot be read: {error.strerror}") from None
     for file in (results / "plans" / name for name in names if name.endswith(".json")):
         with contextlib.suppress(OSError):
-            found.append((file.lstat().st_mtime_ns, file.name, file))
-    return [file for *_, file in sorted(found)]
+            dated.append((file.lstat().st_mtime_ns, file.name, file))
+    return [file for *_, file in sorted(dated)]
 
 
 def read_plan(file: Path) -> Plan:
-    """The plan of a file that holds a `Plan.document`, named by its digest. Raises FileNotFoundError, Damaged."""
-    made = documents.decode(documents.content(file, MOST_PLAN_BYTES), Plan, file)
-    if made.digest != file.stem:
+    """The plan in a file that is named by its digest. Raises FileNotFoundError, Damaged."""
+    plan = documents.decode(documents.content(file, MOST_PLAN_BYTES), Plan, file)
+    if plan.digest != file.stem:
         raise documents.Damaged(file, "its content is not what its name says")
-    return made
+    return plan
 
 
 def file_set(point: Point, step: Step, repetition: int = 1) -> FileSet:
@@ -223,6 +217,6 @@ def file_set(point: Point, step: Step, repetition: int = 1) -> FileSet:
 
 
 def seed_of(seed: int, point: str, repetition: int, phase: str) -> int:
-    """The tool's seed. It differs between repetitions, and stays when the campaign is run again."""
+    """The seed of a tool: different for each repetition, equal when the campaign is run again."""
     digest = hashlib.sha256(f"{seed}:{point}:{repetition}:{phase}".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1

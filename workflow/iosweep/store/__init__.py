@@ -1,8 +1,8 @@
-"""What is on disk: the store of a campaign, its documents and records.
+"""The files of a campaign's results: the store, its records and documents.
 
 | module | what it does |
 |---|---|
-| record.py | the documents of a campaign: the record of a repetition in three depths, and the small ones |
+| record.py | types of documents: the record of a repetition at three depths, and the small documents |
 | store.py | results/<campaign>/ -> records and documents; stores a repetition; writes manifests for Snakemake |
-| ingested.py | the documents of a campaign that others measured |
+| ingested.py | documents of a campaign whose outputs were ingested |
 """

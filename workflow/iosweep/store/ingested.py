@@ -1,6 +1,6 @@
-"""ingested.json and ingested.zip: outputs that others made, as `iosweep ingest` found them (docs/parsing.md).
+"""ingested.json and ingested.zip: the outputs of tools that `iosweep ingest` took (docs/parsing.md).
 
-They take the place of a plan and a store: the tables are made from them alone, as often as a reader is improved.
+They replace plan and store: the tables are made from these files alone, again whenever a parser is improved.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from iosweep.files.documents import Count, Damaged, Document, Moment, Name, Part
 from iosweep.text import human_count
 
 INGESTED, RAW = "ingested.json", "ingested.zip"
-#: Bytes of a file: no output of a tool is larger.
+#: The most bytes of a file: no output of a tool is larger.
 MOST_FILE_BYTES = 256 << 20
-#: What to do about damage of these files.
+#: Remedy for damage of these files, as the end of a sentence.
 CURE = "; `iosweep ingest --replace` with the same outputs makes it again"
 
 
 class IngestedFile(Part, frozen=True):
-    """A file. `path`: its place when it was ingested."""
+    """An ingested file. path: its path when it was ingested."""
 
     path: str
     sha256: Sha256
@@ -33,45 +33,44 @@ class IngestedFile(Part, frozen=True):
 
 
 class Ingested(Document, frozen=True, kw_only=True):
-    """ingested.json. `sources`: the paths that were given; `refused`: why other files were not taken -> how many."""
+    """ingested.json."""
 
     campaign: Name
     made: Moment
-    sources: tuple[str, ...]
+    sources: tuple[str, ...]  # paths on the command line
     files: tuple[IngestedFile, ...]
-    refused: dict[str, Count]
+    refused: dict[str, Count]  # why files were not taken -> number of files
 
 
 class IngestedFacts(Part, frozen=True, kw_only=True):
-    """`ingested` of campaign.json. `files`: how many of each kind; `refused`: why files were not taken -> how many;
-    `without_rows`: why files that were taken give no row; `left_out`: why rows are not in the tables."""
+    """`ingested` of campaign.json."""
 
-    files: dict[str, Count]
+    files: dict[str, Count]  # kind -> number of files
     bytes: Count
-    refused: dict[str, Count]
-    without_rows: dict[str, Count]
-    left_out: dict[str, Count]
+    refused: dict[str, Count]  # why files were not taken -> number of files
+    without_rows: dict[str, Count]  # why files that were taken give no row -> number of files
+    left_out: dict[str, Count]  # why rows are not in the tables -> number of rows
 
 
 def exists(results: Path) -> bool:
-    """Whether a campaign was ingested."""
+    """Whether these are the results of an ingested campaign."""
     return os.path.lexists(results / INGESTED)
 
 
 def load(results: Path) -> tuple[Ingested, str]:
-    """The document, and its digest for campaign.json. Raises FileNotFoundError, Damaged."""
+    """ingested.json, and its digest for campaign.json. Raises FileNotFoundError, Damaged."""
     file = results / INGESTED
     data = documents.content(file, documents.MOST_DOCUMENT_BYTES)
     return documents.decode(data, Ingested, file), digest(data)
 
 
 def digest(document: bytes) -> str:
-    """The digest that campaign.json has in place of that of a plan."""
+    """The digest that campaign.json has in place of the digest of a plan."""
     return hashlib.sha256(document).hexdigest()[:12]
 
 
 def read_files(results: Path, files: Sequence[IngestedFile]) -> Iterator[tuple[IngestedFile, bytes]]:
-    """The files with their content, one at a time. Raises FileNotFoundError, Damaged."""
+    """Yields each file with its content. Raises FileNotFoundError, Damaged."""
     with _archive(results) as archive:
         for file in files:
             with archive.open(file.sha256) as member:
@@ -82,12 +81,12 @@ def read_files(results: Path, files: Sequence[IngestedFile]) -> Iterator[tuple[I
 
 
 def find_damage(results: Path) -> list[str]:
-    """Damage of both files, as sentences; contents are compared when they are read."""
+    """Sentences on damage of both files. Only sizes are compared here; `read_files` compares contents."""
     try:
-        wanted = load(results)[0].files
+        files = load(results)[0].files
         with _archive(results) as archive:
-            there = {info.filename: info.file_size for info in archive.infolist()}
-        if lost := [file for file in wanted if there.get(file.sha256) != file.bytes]:
+            sizes = {info.filename: info.file_size for info in archive.infolist()}
+        if lost := [file for file in files if sizes.get(file.sha256) != file.bytes]:
             raise Damaged(results / RAW, f"it lacks {human_count(len(lost), 'file')}, such as {lost[0].path}")
     except FileNotFoundError as error:
         return [f"{error.filename or results / RAW} is gone{CURE}"]
@@ -98,7 +97,7 @@ def find_damage(results: Path) -> list[str]:
 
 @contextmanager
 def _archive(results: Path) -> Iterator[zipfile.ZipFile]:
-    """ingested.zip. Raises FileNotFoundError, Damaged, also where the block fails to read a member."""
+    """ingested.zip, open. Raises FileNotFoundError, and Damaged, also if the `with` block fails to read a member."""
     path = results / RAW
     try:
         with (

@@ -1,7 +1,7 @@
-"""The documents of a campaign (docs/store.md).
+"""Types of the JSON documents of a campaign: the record of a repetition, and the small documents (docs/store.md).
 
-The record of a repetition, points/<point>/r<repetition>-<try>.json, is read to three depths: `RecordHead` decides
-what counts, `JudgedRecord` is the part that the tables read, `Record` all of it. After it the small documents.
+A record, points/<point>/r<repetition>-<try>.json, is read to one of three depths: `RecordHead` is enough to decide
+which records count, `JudgedRecord` is the part that the tables need, `Record` is the whole.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from iosweep.target.trees import Sample
 from iosweep.text import printable
 
 Verdict = Literal["valid", "suspect", "invalid", "missing"]
-#: What a column of the results holds.
+#: A value in a column of the results.
 Value = bool | int | float | str | None
 
 
 class Archive(Part, frozen=True):
-    """The file with the raw output."""
+    """The zip file with the raw output of a repetition."""
 
     name: str
     sha256: str
@@ -48,7 +48,7 @@ class Archive(Part, frozen=True):
 
 
 class ToolBuild(Part, frozen=True):
-    """The binary that measured."""
+    """The binary of the tool that measured."""
 
     sha256: str
     version: str
@@ -56,14 +56,13 @@ class ToolBuild(Part, frozen=True):
 
 
 class MeasuredTarget(Part, frozen=True, kw_only=True):
-    """The file system that was measured. source: mount source when the campaign's directory was made, which may name
-    another of its servers later (identify.same_source)."""
+    """The file system that was measured."""
 
     directory: str
-    source: str
+    source: str  # when the directory was made; later mounts may name other servers (identify.same_source)
     fstype: str
-    layout: tuple[str, ...] | None = None  # as asked for
-    layout_is: str
+    layout: tuple[str, ...] | None = None  # as configured
+    layout_is: str  # as read
     fsid: str | None = None
     mount: str | None = None
 
@@ -74,7 +73,7 @@ class MeasuredTarget(Part, frozen=True, kw_only=True):
 
 
 class Launcher(Part, frozen=True):
-    """The launcher of the ranks; path and version are those of mpiexec."""
+    """The launcher of the ranks. path, version: of mpiexec."""
 
     name: str
     path: str | None = None
@@ -82,7 +81,7 @@ class Launcher(Part, frozen=True):
 
 
 class SlurmJob(Part, frozen=True):
-    """The job that measured, with its nodes in Slurm's order."""
+    """The Slurm job that measured. allocation_hosts: its nodes in Slurm's order."""
 
     job: str
     launcher: str = ""
@@ -97,48 +96,42 @@ class Exclusive(Part, frozen=True):
 
 
 class Files(Part, frozen=True, kw_only=True):
-    """The files that a phase worked on.
-
-    self_readers: hosts that read files which they had written, None if unknown; wrong: why the files are not usable,
-    None where nobody looked; holes: none, found, or why nobody looked for them; changed: changes of the files while
-    they were read, None where nobody looked again; unclear: why changes cannot be told; sample: blocks that were read
-    back, else unread says why not; counted: what counters saw while data sets were written, the least of any set.
-    """
+    """The files that a phase worked on."""
 
     role: str = ""
     files: Count = 0
     file_size_bytes: Count = 0
     set_bytes: Count = 0
-    self_readers: tuple[str, ...] | None = None
-    wrong: tuple[str, ...] | None = None
-    holes: str | None = None
-    changed: tuple[str, ...] | None = None
-    unclear: str = ""
-    sample: Sample | None = None
-    unread: str = ""
-    counted: Counted | None = None
+    self_readers: tuple[str, ...] | None = None  # hosts that read files that they wrote; None: unknown
+    wrong: tuple[str, ...] | None = None  # why the files are not usable; None: not examined
+    holes: str | None = None  # none, found, or why holes are unknown
+    changed: tuple[str, ...] | None = None  # changes while the files were read; None: not examined again
+    unclear: str = ""  # why it is unknown whether the files changed
+    sample: Sample | None = None  # blocks that were read back
+    unread: str = ""  # why no blocks were read back
+    counted: Counted | None = None  # shares that counters saw while data sets were written: the lowest of any set
 
 
 class PhaseRun(Part, frozen=True, kw_only=True):
-    """The run of one phase. stderr: the first 2,000 characters; moved: host -> what its kernel counted."""
+    """The run of one phase."""
 
     phase: str
     argv: tuple[str, ...]
     started: Moment
     wall_s: Seconds
-    argvs: tuple[tuple[str, ...], ...] = ()  # all commands, where there were several
+    argvs: tuple[tuple[str, ...], ...] = ()  # all commands, if there were several
     exit_code: Integer = 0
     timed_out: bool = False
-    flooded: bool = False  # it printed too much
-    stderr: str = ""
+    flooded: bool = False  # it was ended because it printed too much
+    stderr: str = ""  # the first 2,000 characters
     not_run: str = ""  # why the command was not started
     left_behind: tuple[str, ...] = ()  # processes that could not be killed, as `fio (pid 7) on n2`
     ran_on: dict[str, Count] = field(default_factory=dict)  # host -> ranks that were seen there at once
-    leftover: Count | None = None  # files that were there at the end
+    leftover: Count | None = None  # files that the phase left behind
     leftover_expected: Count | None = None
     exclusive: Exclusive | None = None
     load: Load | None = None
-    moved: dict[str, Moved] = field(default_factory=dict)
+    moved: dict[str, Moved] = field(default_factory=dict)  # host -> bytes by its counters
     files: Files = Files()
     cpus: CpuRecord | None = None
 
@@ -153,8 +146,8 @@ class Finding(Part, frozen=True, array_like=True):
 
 
 class PhaseVerdict(Part, frozen=True, kw_only=True):
-    """The part of a judged phase that decisions need. headline: its figure; latency_mean_s: mean latency of an I/O;
-    both None where the verdict is invalid."""
+    """The part of a judged phase that decisions need. headline: its headline figure; latency_mean_s: mean latency of an
+    I/O; both None if the verdict is invalid."""
 
     phase: str
     verdict: Verdict
@@ -163,46 +156,40 @@ class PhaseVerdict(Part, frozen=True, kw_only=True):
 
 
 class JudgedPhase(PhaseVerdict, frozen=True, kw_only=True):
-    """A judged phase of a repetition: a row of the tables.
-
-    values: column of results.parquet -> its value, for the columns that raw output and run decide; findings: check ->
-    its finding, without the checks that do not apply; series, node_rates, histogram: rows of the companion tables, as
-    they stand there after their key; used_cpus: nodes, joined by commas -> CPUs that ranks and workers were allowed on.
-    """
+    """A judged phase of a repetition: a row of the tables."""
 
     reasons: tuple[str, ...] = ()
     started: Moment
+    #: Column of results.parquet -> its value, for the columns that depend on raw output and run.
     values: dict[str, Value] = field(default_factory=dict)
+    #: Check -> its finding, without checks that do not apply.
     findings: dict[str, Finding] = field(default_factory=dict)
+    # rows of the companion tables, without their keys
     series: tuple[tuple[str, int | None, str, float, float, tuple[float | None, ...]], ...] = ()
     node_rates: tuple[tuple[str, int | None, float | None, float | None], ...] = ()
     histogram: tuple[float, float, tuple[int, ...]] | None = None
+    #: Nodes, joined by commas -> CPUs that ranks and workers were allowed on.
     used_cpus: dict[str, str | None] = field(default_factory=dict)
 
 
 class RecordHead(Document, frozen=True, kw_only=True):
-    """The part of a record that decides whether it counts, and what is left to measure. msgspec skips the rest, so
-    100,000 of them fit into memory.
-
-    intact: the archive is there with the size that was stored (set by the store). bound: how ranks were bound
-    (pinning.bound); retry: why another try may help; retried: whether this is such a try; judged: the key of the
-    judgment that made the rows (judge.verdict.key). repetition, attempt, raw are set by `Store.commit`.
-    """
+    """The part of a record that decides whether it counts, and which repetitions are left to measure. msgspec skips the
+    rest, so that 100,000 records fit into memory. `Store.commit` sets repetition, attempt and raw."""
 
     point: Name
     repetition: TryNumber = 1
     attempt: TryNumber = 1
-    intact: bool = True
+    intact: bool = True  # the archive is there, with the size that was stored (set by the store)
     host: str
     hosts: tuple[str, ...] = ()
     slurm: SlurmJob | None = None
-    bound: str | None = None
+    bound: str | None = None  # how ranks were bound (pinning.bound)
     tool: ToolBuild
     target: MeasuredTarget
-    retry: str | None = None
-    retried: bool = False
+    retry: str | None = None  # why another try may help
+    retried: bool = False  # this is such a try
     raw: Archive = Archive("", "", 0)
-    judged: str = ""
+    judged: str = ""  # key of the judgment that made the rows (judge.verdict.key)
     rows: tuple[PhaseVerdict, ...] = ()
 
     @property
@@ -212,37 +199,34 @@ class RecordHead(Document, frozen=True, kw_only=True):
 
     @property
     def figures(self) -> int:
-        """How many of its phases have a figure that counts."""
+        """Number of its phases with a headline figure; 0 if it is not intact."""
         return sum(row.headline is not None for row in self.rows) if self.intact else 0
 
 
 class JudgedRecord(RecordHead, frozen=True, kw_only=True):
-    """The part of a record that the tables read. node: the key of the first node's facts; nodes: of all of them.
-
-    session: one run of an allocation (its Slurm job, else when it began); build: key of the build document.
-    """
+    """The part of a record that the tables read."""
 
     started: Moment
     ended: Moment
-    node: str
-    nodes: dict[str, str] = field(default_factory=dict)
+    node: str  # key of the first node's facts
+    nodes: dict[str, str] = field(default_factory=dict)  # host -> key of its facts
     launcher: Launcher | None = None
-    session: str | None = None
-    build: str | None = None
+    session: str | None = None  # a run of an allocation: its Slurm job, or the time when it began
+    build: str | None = None  # key of the build document
     rows: tuple[JudgedPhase, ...] = ()
 
     def head(self) -> RecordHead:
-        """The part that stays in memory, as there may be 100,000 records."""
+        """The part that stays in memory."""
         return msgspec.convert(self, RecordHead, from_attributes=True)
 
     @property
     def facts_of(self) -> dict[str, str]:
-        """Nodes that measured -> keys of their facts."""
+        """Each node that measured -> key of its facts."""
         return self.nodes or {self.host: self.node}
 
 
 class Record(JudgedRecord, frozen=True, kw_only=True):
-    """A stored repetition. No rows where the judgment failed by a fault of ours: `iosweep tables` judges again."""
+    """A stored repetition. It has no rows if a bug made judging fail; then `iosweep tables` judges it again."""
 
     iosweep: str = ""
     campaign: str = ""
@@ -254,24 +238,22 @@ class Record(JudgedRecord, frozen=True, kw_only=True):
 
 
 class Marker(Document, frozen=True):
-    """iosweep.json: the results are ours. uuid: also in the marker of the campaign's directory on the target."""
+    """iosweep.json, which proves that the results are ours. uuid: also in the marker of the campaign's directory."""
 
     uuid: str
     campaign: str
 
 
 class Needs(Part, frozen=True, kw_only=True, omit_defaults=True):
-    """What a point needs that was not there: CPUs (the settings of pinning), a tool (and the hash
-    of one that did not run), mpiexec (the candidates), another launcher, or nodes and ranks that the launcher starts.
-    """
+    """The requirements of a point that were not met."""
 
-    cpus: CpuSettings | None = None
+    cpus: CpuSettings | None = None  # settings of pinning
     tool: str | None = None
-    sha256: str | None = None
-    mpiexec: tuple[str, ...] | None = None
-    launcher: str | None = None
-    nodes: Count | None = None
-    ranks: Count | None = None
+    sha256: str | None = None  # of a tool that did not run
+    mpiexec: tuple[str, ...] | None = None  # the candidates
+    launcher: str | None = None  # the launcher that does not start the tool's ranks
+    nodes: Count | None = None  # which the launcher must reach
+    ranks: Count | None = None  # which the launcher must start
 
 
 class Missing(Document, frozen=True):
@@ -282,25 +264,20 @@ class Missing(Document, frozen=True):
 
 
 class Refusal(Document, frozen=True):
-    """refusals/<allocation>.json: why an allocation could not go on.
-
-    lasting: another job would not help; after: the Slurm job that must end first; nodes: those at fault;
-    short_of_time: its job was too short; stopped: its job was ended by a signal, or canceled;
-    not_built: its tools could not be built.
-    """
+    """refusals/<allocation>.json: why an allocation could not go on."""
 
     reason: str
-    lasting: bool = False
-    after: str | None = None
-    nodes: tuple[str, ...] = ()
-    short_of_time: bool = False
-    stopped: bool = False
-    not_built: bool = False
+    lasting: bool = False  # another job would not help
+    after: str | None = None  # the Slurm job that must end first
+    nodes: tuple[str, ...] = ()  # the nodes at fault
+    short_of_time: bool = False  # its job was too short
+    stopped: bool = False  # its job was ended by a signal, or canceled
+    not_built: bool = False  # its tools could not be built
 
 
 class DataSet(Document, frozen=True, kw_only=True):
-    """sets/<name>.json: how a data set was prepared. counted: what the counters saw of it, or of all sets that were
-    written with it."""
+    """sets/<name>.json: how a data set was prepared. counted: shares of its bytes that counters saw, together with the
+    sets that were written at the same time."""
 
     argv: tuple[str, ...] = ()
     hosts: tuple[str | None, ...] = ()
@@ -314,28 +291,24 @@ class DataSet(Document, frozen=True, kw_only=True):
 
 
 class TotalSpent(Document, frozen=True):
-    """spent.json: what limits.time and limits.bytes_written count."""
+    """spent.json: the time and bytes that count against limits.time and limits.bytes_written."""
 
     spent_s: Seconds
     bytes_written: Count = 0
 
 
 class ClaimedTarget(Document, frozen=True, kw_only=True):
-    """target.json: the campaign's directory on the target, and the UUID of its marker.
-
-    lock: the directory of the lock; file_system, source: what it was made on (identify.identity); tidied: only
-    what target.keep keeps is left there.
-    """
+    """target.json: the campaign's directory on the target, and the UUID of its marker."""
 
     campaign: Name
     directory: PathText
     uuid: str
     layout: tuple[str, ...] | None
     deadline: Deadline
-    lock: PathText | None
-    file_system: str
-    source: str
-    tidied: bool
+    lock: PathText | None  # target.lock
+    file_system: str  # identity of the file system that it was made on (identify.identity)
+    source: str  # mount source of that file system
+    tidied: bool  # all is removed, except the data sets that target.keep keeps
 
     def __post_init__(self) -> None:
         for name, path in (("directory", self.directory), ("lock", self.lock or "")):
@@ -348,13 +321,13 @@ class ClaimedTarget(Document, frozen=True, kw_only=True):
             )
 
     def elsewhere(self, here: str) -> str:
-        """The message for a directory with our marker on another file system than this one. `here`: its identity."""
+        """The message if the directory with our marker is now on another file system, whose identity is `here`."""
         return (
             f"{self.directory} is on another file system than when it was measured ({here}, and it was"
             f" {self.file_system}); it is left alone. Mount that one, or look at this and remove it by hand"
         )
 
 
-#: Type -> its folder, or the name of the one file of a campaign.
+#: Type of document -> the folder of its files; and type -> the name of the only file of this type.
 FOLDERS: Mapping[type[Document], str] = {Refusal: "refusals", DataSet: "sets", NodeFacts: "nodes"}
 FILES: Mapping[type[Document], str] = {Marker: "iosweep", TotalSpent: "spent", ClaimedTarget: "target"}

@@ -1,8 +1,8 @@
-"""results/<campaign>/: the files of a campaign (docs/store.md). Nothing measured is ever deleted.
+"""The store of a campaign, results/<campaign>/: reading and writing its files (docs/store.md).
 
-A file is written under a temporary name, synced and renamed; the archive of a repetition first, its record (with the
-archive's hash and size) last. Each document contains its digest. A damaged document is skipped, and `Store.damaged`
-says why.
+No measurement is ever deleted. A file is written under a temporary name, synced and renamed; the archive of a
+repetition comes first, its record, which has the archive's hash and size, last. Each document contains its digest. A
+damaged document is skipped, and `Store.damaged` says why.
 """
 
 from __future__ import annotations
@@ -44,23 +44,24 @@ from iosweep.store.record import (
 from iosweep.target import lock
 from iosweep.text import human_count, printable, some
 
-#: The name of a record.
+#: File name of a record.
 RECORD_FILE = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})\.json\Z")
-#: An archive without its JSON is not a try: its runner was killed before the commit, and the next one overwrites it.
+#: File name of a record, also of a record that no longer counts. An archive without a record is no try: its runner was
+#: killed before the commit, and the next runner overwrites it.
 _ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.json\Z")
-#: How the name of a point ends.
+#: The end of the name of a point.
 _POINT = re.compile(r"\.[0-9a-f]{12}\Z")
-#: What is read of an archive at most. Its members are bounded when they are written (process.MOST_PRINTED_BYTES each).
+#: The most bytes that are read of an archive. The agent limits its members (process.MOST_PRINTED_BYTES each).
 _ARCHIVE_BYTES = 256 << 20
 _CHANGED, _GONE = "its content is not what was stored", "it is gone"
-#: The lock of a Snakemake; `lock.NAME` is that of what measures.
+#: The lock of a Snakemake process. A process that measures takes `lock.NAME`.
 SNAKEMAKE_LOCK = "run.lock"
 
 #: Folders that Snakemake tracks.
 TRACKED = ("plans", "manifests", "logs")
 #: A file beside the document of a build by Spack -> the key of its SHA-256 in `environment`.
 BESIDE_BUILD = {"spack.yaml": "file_sha256", "spack.lock": "lock_sha256"}
-#: Files of locks, which are there before the marker.
+#: Files of locks, which may exist before the marker does.
 _LOCKS = (lock.NAME, SNAKEMAKE_LOCK)
 Kind = TypeVar("Kind", bound=Document)
 T = TypeVar("T")
@@ -69,17 +70,17 @@ Depth = TypeVar("Depth", bound=RecordHead)
 
 
 class Store:
-    """The directory of one campaign's results. damaged: path -> the reason, of all that was read so far."""
+    """The directory of a campaign's results."""
 
     def __init__(self, results: Path):
         self.path = results
-        self.damaged: dict[str, str] = {}
+        self.damaged: dict[str, str] = {}  # path -> reason, of all files that were read so far
         self._lock: lock.Lock | None = None  # while it is held
 
     # Records
 
     def points(self) -> list[str]:
-        """The points that have a directory, in order."""
+        """The points that have a directory, sorted."""
         if not self._is_folder("points"):
             return []
         with os.scandir(self.path / "points") as entries:
@@ -90,16 +91,16 @@ class Store:
         return sorted(name for name, is_folder in folders.items() if is_folder)
 
     def repetitions(self) -> dict[str, dict[int, RecordHead]]:
-        """point -> repetition -> the try that counts. One scan; archives are judged by their size alone."""
+        """point -> repetition -> the try that counts. Of archives only the size is checked."""
         stored = {point: {r.repetition: r for r in self._records(point, RecordHead)} for point in self.points()}
         return {point: repetitions for point, repetitions in stored.items() if repetitions}
 
     def repetitions_of(self, point: str) -> dict[int, RecordHead]:
-        """repetition -> the try that counts, of one point."""
+        """repetition of a point -> the try that counts."""
         return {r.repetition: r for r in self.records_of(point, RecordHead)}
 
     def records_of(self, point: str, depth: type[Depth]) -> Iterator[Depth]:
-        """The records of one point that count, in the order of repetitions."""
+        """The records of a point that count, in the order of repetitions."""
         return self._records(point, depth) if self._is_folder("points", point) else iter(())
 
     def _records(self, point: str, depth: type[Depth]) -> Iterator[Depth]:
@@ -116,11 +117,11 @@ class Store:
         for repetition, attempts in sorted(tries.items()):
             newest = [self._read_try(point, repetition, attempt, sizes, depth) for attempt in sorted(attempts)[-2:]]
             last, damage = newest[-1]
-            if damage:  # damage of an earlier try does not matter while the last try is whole
+            if damage:  # damage of an earlier try does not matter if the last try is whole
                 self.damaged.update((error.path, error.reason) for _, error in newest if error)
             before = newest[0][0]
             if last and last.intact and last.retried and before and before.figures > last.figures:
-                # the second try of a disturbed repetition went worse than the first, and there is no third
+                # the second try of a disturbed repetition went worse than the first; there is no third
                 last = structs.replace(before, retried=True)
             if last:
                 yield last
@@ -128,7 +129,10 @@ class Store:
     def _read_try(
         self, point: str, repetition: int, attempt: int, sizes: Mapping[str, int], depth: type[Depth]
     ) -> tuple[Depth | None, Damaged | None]:
-        """The record of a try, None where it cannot be read; and damage of it or its archive. sizes: of archives."""
+        """The record of a try, or None if it cannot be read; and damage of the record or its archive.
+
+        `sizes`: archive -> its size.
+        """
         try:
             record = self._read(point, repetition, attempt, depth)
         except FileNotFoundError:
@@ -152,11 +156,11 @@ class Store:
         return record
 
     def record(self, point: str, repetition: int, attempt: int) -> Record:
-        """The whole record of a try. Raises FileNotFoundError, Damaged."""
+        """The record of a try to its full depth. Raises FileNotFoundError, Damaged."""
         return self._read(point, repetition, attempt, Record)
 
     def raw(self, repetition: RecordHead) -> bytes | None:
-        """The archive of a repetition, None if it is not as stored (`damaged` says why)."""
+        """The archive of a repetition; None if it is gone or changed (`damaged` says why)."""
         file = self._file(repetition.point, repetition.raw.name)
         data = self._read_whole(documents.content, file, min(repetition.raw.bytes, _ARCHIVE_BYTES))
         if data is None:
@@ -168,7 +172,7 @@ class Store:
         return None
 
     def missing(self) -> dict[str, Missing]:
-        """point -> why it could not be measured when it was last tried."""
+        """point -> why it could not be measured at the last attempt."""
         files = {point: self._file(point, "missing.json") for point in self.points()}
         read = {point: self._read_whole(documents.read_as, file, Missing) for point, file in files.items()}
         return {point: missing for point, missing in read.items() if missing}
@@ -183,14 +187,15 @@ class Store:
     # Storing
 
     def commit(self, point: str, repetition: int, record: Record, raw: Mapping[str, bytes]) -> Record:
-        """Store a repetition whole. `raw` maps member names to bytes. Raises OSError; then nothing is committed."""
-        self._see_in_place()
+        """Store a repetition atomically. `raw`: member of the archive -> its content. Raises OSError, and then nothing
+        is committed."""
+        self._check_in_place()
         archive = pack_archive(raw)
         with safe_paths.folder(self.path, f"points/{point}", make=True) as place:
             names = place.names()
-            for left in names:  # by a runner that was killed while it wrote
-                if safe_paths.TEMPORARY.fullmatch(left) and place.size(left) is not None:
-                    place.remove(left)
+            for leftover in names:  # of a runner that was killed while it wrote
+                if safe_paths.TEMPORARY.fullmatch(leftover) and place.size(leftover) is not None:
+                    place.remove(leftover)
             tries = (match for match in map(_ANY_TRY.match, names) if match)
             attempt = 1 + max((int(m[2]) for m in tries if int(m[1]) == repetition), default=0)
             if attempt > documents.MOST_TRIES:
@@ -199,7 +204,7 @@ class Store:
             name = file_name(repetition, attempt, "zip")
             stored = Archive(name, hashlib.sha256(archive).hexdigest(), len(archive))
             record = structs.replace(record, point=point, repetition=repetition, attempt=attempt, raw=stored)
-            for earlier in tries_of(names, repetition):  # one that cannot be read is measured again, and kept
+            for earlier in tries_of(names, repetition):  # a damaged record no longer counts, but is kept
                 with contextlib.suppress(FileNotFoundError):
                     try:
                         self._read(point, repetition, earlier, RecordHead)
@@ -211,31 +216,32 @@ class Store:
         return record
 
     def keep_rows(self, record: Record) -> None:
-        """Store a record again whose rows were judged again. Raises OSError."""
+        """Replace a stored record after its rows were judged again. Raises OSError."""
         name = file_name(record.repetition, record.attempt, "json")
         safe_paths.write(self.path, f"points/{record.point}/{name}", documents.dump(record))
 
     def supersede(self, repetition: RecordHead) -> Path:
-        """Open a repetition again; returns the new path of its record, which stays."""
+        """Mark a repetition as not measured; returns the new path of its record, which is kept."""
         return self._rename_tries(repetition, "superseded")
 
     def set_aside(self, repetition: RecordHead) -> bool:
-        """Open a repetition again whose archive was changed. False where it was not, or the results are read-only."""
+        """Mark a repetition as not measured if its archive was changed; returns whether that was done: False also if
+        the results are read-only."""
         try:
             return self.changed(repetition) and bool(self._rename_tries(repetition, "damaged"))
         except OSError:
             return False
 
     def changed(self, repetition: RecordHead) -> bool:
-        """Whether `raw` found that the archive of a repetition has another content than was stored."""
+        """Whether `raw` found that the content of a repetition's archive is not the stored content."""
         return self.damaged.get(self._file(repetition.point, repetition.raw.name)) == _CHANGED
 
     def _rename_tries(self, repetition: RecordHead, suffix: str) -> Path:
-        """Rename the records of all tries of a repetition, so that none counts. suffix: of this one; the others are
-        superseded."""
+        """Rename the records of all tries of a repetition, so that none counts. `suffix`: for this try; the others get
+        `superseded`."""
         number = repetition.repetition
         with safe_paths.folder(self.path, f"points/{repetition.point}") as place:
-            # the oldest first: were we killed in between, the newest still counts
+            # the oldest first: if this process is killed in between, the newest still counts
             for attempt in tries_of(place.names(), number):
                 end = suffix if attempt == repetition.attempt else "superseded"
                 place.rename(file_name(number, attempt, "json"), file_name(number, attempt, f"{end}.json"))
@@ -243,7 +249,7 @@ class Store:
 
     def set_missing(self, point: str, missing: Missing | None) -> None:
         """Record why a point cannot be measured here, or (None) that it can."""
-        self._see_in_place()
+        self._check_in_place()
         if missing:
             safe_paths.write(self.path, f"points/{point}/missing.json", documents.dump(missing))
         elif self._is_folder("points", point):
@@ -257,32 +263,32 @@ class Store:
             safe_paths.remove(self.path, f"refusals/{allocation}.json")
 
     def put(self, folder: str, name: str, document: Document | Mapping[str, object]) -> None:
-        """Write a JSON document below the campaign, unless it is there already word for word."""
+        """Write a JSON document below the results, unless the file has this content already."""
         self.keep(f"{folder}/{name}.json".removeprefix("/"), documents.dump(document, indent=True))
 
     def keep(self, file: str, data: bytes) -> None:
-        """Write a file below the campaign, unless it is there already byte for byte."""
+        """Write a file below the results, unless it has this content already."""
         with contextlib.suppress(FileNotFoundError, Damaged):
             if documents.content(self.path / file, len(data)) == data:
                 return
-        self._see_in_place()
+        self._check_in_place()
         safe_paths.write(self.path, file, data)
 
-    def _see_in_place(self) -> None:
-        """Make no new folder where results were that we hold the lock of. Raises OSError."""
+    def _check_in_place(self) -> None:
+        """Raise OSError if the results whose lock we hold were removed or replaced, instead of creating them anew."""
         if self._lock is not None and not self._lock.in_place():
             raise OSError(errno.ESTALE, "the results were removed or replaced while they were measured", str(self.path))
 
-    # Whose results they are
+    # Ownership of the results
 
     @contextmanager
     def locked(self, job: str = "", allocation: str = "") -> Iterator[str | None]:
         """Keep other processes off the campaign; yields a sentence if the lock does not reach other nodes, else None.
 
-        job: the Slurm job of this process; allocation: the allocation that it measures. Raises Busy, and Refused if the
-        results are not ours.
+        `job`: the Slurm job of this process. `allocation`: the allocation that it measures. Raises Busy, and Refused if
+        the results are not ours.
         """
-        self.uuid()  # before a lock is written into them
+        self.uuid()  # raises Refused before a lock is written
         with safe_paths.folder(self.path, make=True):
             pass
         mine = lock.Owner(self.path.name, str(self.path.absolute()), job, allocation)
@@ -296,19 +302,19 @@ class Store:
 
     def uuid(self) -> str | None:
         """UUID of the results, which proves that iosweep made them and the directory on the target: from iosweep.json,
-        or from target.json if that is lost. None: there are no results yet. Raises Refused."""
+        or if that is lost, from target.json. None: there are no results yet. Raises Refused."""
         if marker := self.whole(Marker):
             return marker.uuid
         if claimed := self.whole(ClaimedTarget):
             return claimed.uuid
         try:
             with os.scandir(self.path) as entries:
-                there = [entry.name for entry in entries]
+                names = [entry.name for entry in entries]
         except FileNotFoundError:
             return None
         except OSError as error:
             raise Refused(f"{self.path} cannot be read: {error.strerror}") from None
-        if all(name in _LOCKS or safe_paths.TEMPORARY.fullmatch(name) for name in there):
+        if all(name in _LOCKS or safe_paths.TEMPORARY.fullmatch(name) for name in names):
             return None
         file = f"{FILES[Marker]}.json"
         damaged = self.damaged.get(f"{self.path}/{file}")
@@ -316,20 +322,20 @@ class Store:
         raise Refused(f"{self.path} is left alone: {why}. Move it away, or choose another campaign name")
 
     def mark(self) -> str:
-        """Mark the results as ours, under a lock of them; returns their UUID. Raises Refused if they are not ours."""
-        known = self.uuid() or str(uuid.uuid4())
+        """Mark the results, whose lock we hold, as ours; returns their UUID. Raises Refused if they are not ours."""
+        id = self.uuid() or str(uuid.uuid4())
         if self.whole(Marker) is None:
-            self.put("", FILES[Marker], Marker(known, self.path.name))
-        return known
+            self.put("", FILES[Marker], Marker(id, self.path.name))
+        return id
 
     def check_original(self, directory: str, claimed_by: str) -> None:
         """Raise Refused if these results are a copy, and the original results, which claimed the directory on the
-        target, still exist. claimed_by: path of the original in the marker; the results may have been moved since."""
+        target, still exist. `claimed_by`: path of the results in the marker; they may have been moved since."""
         original, marker = Path(claimed_by), f"{FILES[Marker]}.json"
         try:
-            mine, its = ((path / marker).stat() for path in (self.path, original))
-            same = (mine.st_ino, mine.st_mtime_ns) == (its.st_ino, its.st_mtime_ns)
-            if same or Store(original).uuid() != self.uuid():
+            here, there = ((path / marker).stat() for path in (self.path, original))
+            is_original = (here.st_ino, here.st_mtime_ns) == (there.st_ino, there.st_mtime_ns)
+            if is_original or Store(original).uuid() != self.uuid():
                 return
         except (OSError, Refused):
             return
@@ -338,33 +344,33 @@ class Store:
     # Documents
 
     def whole(self, kind: type[Kind]) -> Kind | None:
-        """The one document of this type, None where there is none, or it is damaged."""
+        """The only document of this type; None if there is none, or it is damaged."""
         return self._read_whole(documents.read_as, self.path / f"{FILES[kind]}.json", kind)
 
     def document(self, kind: type[Kind]) -> Kind | None:
-        """The one document of this type, None where there is none. Raises Damaged."""
+        """The only document of this type; None if there is none. Raises Damaged."""
         try:
             return documents.read_as(self.path / f"{FILES[kind]}.json", kind)
         except FileNotFoundError:
             return None
 
     def documents(self, kind: type[Kind]) -> dict[str, Kind]:
-        """All documents of this type by name, without damaged ones."""
+        """All documents of this type by name, except damaged documents."""
         return self._all(FOLDERS[kind], lambda file: documents.read_as(file, kind))
 
     def claimed(self) -> ClaimedTarget | None:
-        """The campaign's directory on the target, None if none was claimed. Raises Refused if the file is damaged."""
+        """The campaign's directory on the target; None if none was claimed. Raises Refused if the file is damaged."""
         try:
             return self.document(ClaimedTarget)
         except Damaged as error:
             raise Refused(f"{error}{documents.cure(error.path)}") from None
 
     def builds(self) -> dict[str, dict[str, object]]:
-        """The build documents by their key, without damaged ones."""
+        """The build documents by key, except damaged documents."""
         return self._all("builds", self._build)
 
     def _build(self, file: Path) -> dict[str, object]:
-        """A build document. Damage of Spack's files beside it is noted."""
+        """A build document. Notes damage of the files of Spack beside it."""
         document = documents.read(file, BuildDocument)
         for name in BESIDE_BUILD:
             beside = file.with_name(f"{file.stem}.{name}")
@@ -374,7 +380,7 @@ class Store:
         return document
 
     def _all(self, folder: str, read: Callable[[Path], T]) -> dict[str, T]:
-        """The documents of a folder by name; `folder` is empty for those of the campaign itself."""
+        """The documents of a folder by name, except damaged documents. `folder`: empty for the results themselves."""
         if folder and not self._is_folder(folder):
             return {}
         whole = ((file.stem, self._read_whole(read, file)) for file in sorted((self.path / folder).glob("[!.]*.json")))
@@ -383,7 +389,7 @@ class Store:
     # Damage
 
     def _read_whole(self, read: Callable[..., T], file: str | Path, *arguments: object) -> T | None:
-        """Read a file with a function; None where the file is absent, or damaged, which is noted."""
+        """Read a file with a function; None if the file is absent or damaged. Notes damage."""
         try:
             return read(file, *arguments)
         except FileNotFoundError:
@@ -402,21 +408,21 @@ class Store:
         return True
 
     def read_campaign_documents(self) -> None:
-        """Read the documents of the campaign itself, such as spent.json, and see its folders, to find damage."""
+        """Find damage of the folders and of the documents that are in no folder, such as spent.json."""
         for folder in (*TRACKED, "points"):
             self._is_folder(folder)
         kinds = {name: kind for kind, name in FILES.items()}
         self._all("", lambda file: documents.read(file, kinds.get(file.stem)))
 
     def read_documents(self) -> None:
-        """Read all documents but records, to find damage."""
+        """Find damage of all documents except records."""
         self.read_campaign_documents()
         for kind in FOLDERS:
             self.documents(kind)
         self.builds()
 
     def differs(self, name: str, data: bytes) -> bool:
-        """Whether a file is there, and has another content than it must have, which is noted as damage."""
+        """Whether a file exists with another content than `data`; notes that as damage."""
         file = self.path / name
         content = self._read_whole(documents.content, file, max(documents.MOST_DOCUMENT_BYTES, len(data)))
         if content not in (None, data):
@@ -424,13 +430,13 @@ class Store:
         return str(file) in self.damaged
 
     def damage(self) -> list[str]:
-        """Sentences on the damage of what was read so far, with remedies."""
+        """Sentences on the damage of all files that were read so far, with remedies."""
         return [f"{Damaged(path, why)}{documents.cure(path)}" for path, why in sorted(self.damaged.items())]
 
 
 def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, RecordHead]]) -> str | None:
-    """Why a campaign cannot have its name: the results are not ours, were ingested, are another campaign's (a copy), or
-    another configuration measured them. A configuration that shares a point with `stored` is the same campaign."""
+    """Why a campaign cannot have its name, or None: the results are not ours, were ingested, belong to another campaign
+    (a copy), or were measured by another configuration: on another target, or without a point in common."""
     if ingested.exists(store.path):
         return f"{store.path} is an ingested campaign; choose another name"
     try:
@@ -451,7 +457,7 @@ def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, Recor
 
 
 def tries_of(names: Iterable[str], repetition: int) -> list[int]:
-    """The tries of a repetition that have a record of this name, in order."""
+    """The tries of a repetition that have a record among these file names, sorted."""
     return sorted(int(match[2]) for match in map(RECORD_FILE.match, names) if match and int(match[1]) == repetition)
 
 
@@ -460,18 +466,17 @@ def file_name(repetition: int, attempt: int, suffix: str) -> str:
 
 
 def fits_build(document: Mapping[str, object], name: str, content: bytes) -> bool:
-    """Whether a file beside a build document has the hash that this says, or it says none."""
+    """Whether a file beside a build document has the hash that the document states, if it states any."""
     environment = document.get("environment")
-    known = environment.get(BESIDE_BUILD[name]) if isinstance(environment, dict) else None
-    return known is None or known == hashlib.sha256(content).hexdigest()
+    stated = environment.get(BESIDE_BUILD[name]) if isinstance(environment, dict) else None
+    return stated is None or stated == hashlib.sha256(content).hexdigest()
 
 
 # The archive of a repetition: a zip with one member per step and stream
 
 
 def unpack_archive(archive: bytes) -> dict[str, dict[str, bytes]]:
-    """step -> stream -> what it printed, without stderr: its first lines are in the record, and nothing is parsed from
-    it."""
+    """step -> stream -> its output, without stderr, which is not parsed (its beginning is in the record)."""
     streams: dict[str, dict[str, bytes]] = {}
     with zipfile.ZipFile(io.BytesIO(archive)) as file:
         for info in file.infolist():
@@ -482,7 +487,7 @@ def unpack_archive(archive: bytes) -> dict[str, dict[str, bytes]]:
 
 
 def pack_archive(members: Mapping[str, bytes]) -> bytes:
-    """A zip with a fixed time stamp, so that equal output gives equal bytes."""
+    """A zip with fixed time stamps, so that equal output gives equal bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         for name, data in members.items():
@@ -496,14 +501,14 @@ def pack_archive(members: Mapping[str, bytes]) -> bytes:
 
 
 def manifest_path(results: Path, allocation: str) -> Path:
-    """The file that an allocation hands to Snakemake."""
+    """The output file of an allocation for Snakemake."""
     return results / "manifests" / f"{allocation}.jsonl"
 
 
 def write_manifest(file: Path, allocation: Allocation, store: Store) -> None:
     """Write a line for each stored repetition of an allocation, with the hash of its raw output.
 
-    A manifest depends on plan and store alone, so Snakemake sees a changed one as new input.
+    A manifest depends only on plan and store, so that Snakemake runs later rules again if, and only if, it changed.
     """
     stored, missing = store.repetitions(), store.missing()
     lines: list[Mapping[str, object]] = []
