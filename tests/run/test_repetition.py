@@ -39,7 +39,7 @@ def test_the_command_in_the_record_is_the_one_that_was_executed(tmp_path: Path) 
     for run, argv, argvs in runs:
         context = context_of(tmp_path, run)
         point = context.setup.plan.points[0]
-        record, _ = repetition._step(context, point, point.steps[0], 1, ["n1"])
+        record, _ = repetition._run_step(context, point, point.steps[0], 1, ["n1"])
         assert (record.argv, record.argvs) == (argv, argvs)
 
 
@@ -64,14 +64,14 @@ def test_a_step_that_does_not_end_counts_what_it_may_have_written(tmp_path: Path
     context = context_of(tmp_path, hangs, phases=["rand_write"])
     point = context.setup.plan.points[0]
     with pytest.raises(TargetHangs):
-        repetition._step(context, point, point.steps[0], 1, ["n1"])
+        repetition._run_step(context, point, point.steps[0], 1, ["n1"])
     assert context.budget.in_flight_bytes > 1 << 20
 
 
 def test_nothing_is_stored_where_processes_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     context = context_of(tmp_path, fails)
     point = context.setup.plan.points[0]
-    run, _ = repetition._step(context, point, point.steps[0], 1, ["n1"])
+    run, _ = repetition._run_step(context, point, point.steps[0], 1, ["n1"])
     run = structs.replace(run, timed_out=True, wall_s=15.0, left_behind=("fio (pid 7) on n2",))
     record = records.record(point.id, headline=None)
     tried = repetition._Try(structs.replace(record, phases=(run,)), {})
