@@ -66,7 +66,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if fs_types.of(str(identify.identify(tempfile.gettempdir())["fstype"])).memory:
+    if fs_types.lookup(str(identify.identify(tempfile.gettempdir())["fstype"])).memory:
         # Repetitions on a target in memory are suspect, and it is small: temporary files go where they are on a disk.
         os.environ["TMPDIR"] = tempfile.tempdir = "/var/tmp"
     for name, uses in TIERS.items():

@@ -27,8 +27,8 @@ from iosweep.node.load import (
     Snapshot,
     Surroundings,
     Throttled,
+    combine,
     io_limits,
-    of_nodes,
     quotas,
     shares,
 )
@@ -60,7 +60,7 @@ def look(at_s: float, busy: int, total: int = 0, **kinds: Mapping[Key, int]) -> 
 
 
 def record(*looks: Snapshot, client_is_process: bool = False) -> Load:
-    found = of_nodes({"n1": shares(looks, client_is_process)})
+    found = combine({"n1": shares(looks, client_is_process)})
     assert found
     return found
 
@@ -113,10 +113,10 @@ def test_the_worst_of_several_nodes() -> None:
     one, two, three = ([counters(n, 5, 5), counters(n, 9, 9)] for n in (1, 2, 3))
     busier = {"busy": 0.6, "client": 0.0, "window_s": 8.0, "machine": two}
     slower = node_load(steal=0.3, machine=three)
-    assert of_nodes({"n1": node_load(machine=one), "n2": node_load(**busier), "n3": slower}) == Load(
+    assert combine({"n1": node_load(machine=one), "n2": node_load(**busier), "n3": slower}) == Load(
         other=0.4, steal=0.3, client=0.2, window_s=8.0, host="n2", unread=()
     )
-    found = of_nodes({"n1": slower, "n2": None, "n3": node_load(**busier | {"client": None})})
+    found = combine({"n1": slower, "n2": None, "n3": node_load(**busier | {"client": None})})
     assert found and (found.client, found.unread) == (None, ("n2",))
 
 
@@ -129,7 +129,7 @@ def test_nodes_that_are_one_machine_share_what_is_ours() -> None:
         ([counters(1, 81, 6), counters(1, 90, 9)], 0.5),  # at the same second, and it had switched more before
     ):
         one, two = (node_load(busy=0.9, ours=ours, machine=at) for ours, at in ((0.4, first), (0.2, second)))
-        found = of_nodes({"n1": one, "n2": two})
+        found = combine({"n1": one, "n2": two})
         assert found and found.other == other, second
 
 

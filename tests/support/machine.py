@@ -270,7 +270,7 @@ class Agents:
         for host, argv in commands.items():
             clock.now_s, self.machine.rules = began, [one for one in rules if one.get("node", host) == host]
             with tempfile.TemporaryDirectory() as place:
-                around, wanted = SimpleNamespace(bound=watched[host].bound, host=host), watched[host].wanted
+                around, wanted = SimpleNamespace(bound=watched[host].bound, host=host), watched[host].expected
                 done = self.machine.run(argv, timeout_s, Path(place), around, wanted)  # type: ignore[arg-type]
                 with safe_paths.folder(Path(place)) as folder:
                     files = node_agent.collected(folder, outputs)

@@ -8,7 +8,7 @@ import pytest
 from iosweep.errors import Refused
 from iosweep.node import procfs
 from iosweep.target import identify
-from iosweep.target.identify import identity, lock_name, same_now, same_source, volume
+from iosweep.target.identify import identity, is_same_file_system, lock_name, same_source, volume
 
 
 def facts(fstype: str, source: str, fsid: str = "0000000000000000") -> dict[str, Any]:
@@ -127,10 +127,10 @@ def test_a_local_file_system_is_locked_by_its_number_and_others_by_their_names()
         assert lock_name(facts(fstype, f"{root}/", "0a")) == lock_name(facts(fstype, f"{root}/below", "0a")), fstype
     memory = [facts("tmpfs", "server:/a") | {"mounted": number, "device": number} for number in ("0:50", "0:51")]
     assert lock_name(memory[0]) != lock_name(memory[1])
-    assert not same_now(*memory)
+    assert not is_same_file_system(*memory)
     servers = [facts("nfs4", f"s{n}:/vol1") | {"mounted": f"0:{n}", "device": n} for n in (1, 2)]
     assert lock_name(servers[0]) == lock_name(servers[1])
-    assert not same_now(*servers)
+    assert not is_same_file_system(*servers)
 
 
 # Which directory a process sees

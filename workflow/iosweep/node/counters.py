@@ -70,7 +70,7 @@ class Counted(Part, frozen=True):
     network: Number | None = None
 
 
-def counted(moved: Mapping[str, Moved], written_bytes: int) -> Counted | None:
+def counted_shares(moved: Mapping[str, Moved], written_bytes: int) -> Counted | None:
     """The share of `written_bytes` that each counter of the writing nodes saw; None without counters. Pure."""
     if not moved or not written_bytes:
         return None
@@ -79,7 +79,7 @@ def counted(moved: Mapping[str, Moved], written_bytes: int) -> Counted | None:
     return Counted(*(None if None in counter else round(sum(counter) / written_bytes, 4) for counter in counts))
 
 
-def least(sets: Iterable[Counted | None]) -> Counted | None:
+def lowest_shares(sets: Iterable[Counted | None]) -> Counted | None:
     """The lowest share of each counter over several data sets; None if a set lacks the counter. Pure."""
     shares = zip(*(structs.astuple(counted or Counted()) for counted in sets), strict=True)
     lowest = Counted(*(None if None in counter else min(counter) for counter in shares))
@@ -136,7 +136,7 @@ class IoCounters:
         volatile = self._disks and all(text(disk / "queue/write_cache") == "write back" for disk in self._disks)
         self._flushing = [disk / "stat" for disk in self._disks] if volatile else []
         self._osc = _osc(target, proc, sys) if target.fstype == "lustre" else []
-        nfs = fs_types.of(target.fstype) is fs_types.of("nfs")
+        nfs = fs_types.lookup(target.fstype) is fs_types.lookup("nfs")
         self._nfs = proc / "self/mountstats" if nfs else None
         self.client = str(self._nfs or (self._osc[0].parent.parent if self._osc else ""))
         self._interfaces = _physical(interfaces(text(self._net) or ""), sys)
@@ -186,7 +186,7 @@ class IoCounters:
 
 def _devices_of(mount: Mounted, mount_of: MountOf, sys: Path, steps: int = 0) -> tuple[tuple[str, ...], str]:
     """The block devices below a mount, empty if unknown; and the device among them that is memory."""
-    kind = fs_types.of(mount.fstype)
+    kind = fs_types.lookup(mount.fstype)
     if kind.memory:
         return (), mount.fstype
     names: list[str] = []

@@ -1,4 +1,4 @@
-"""Properties of file system types, in one table: locality, O_DIRECT, locks. Types not in it count as network types."""
+"""Properties of file system types: locality, O_DIRECT, locks. A type without an entry counts as a network type."""
 
 from __future__ import annotations
 
@@ -64,31 +64,31 @@ COPY_ON_WRITE = ("bcachefs", "btrfs", "f2fs", "nilfs2", "zfs")
 _BY_TYPE = {name: kind for kind in TABLE for name in kind.types}
 
 
-def of(fstype: str | None) -> FileSystem:
+def lookup(fstype: str | None) -> FileSystem:
     """The properties of a type. None: the type was not recorded."""
     if fstype and fstype.startswith("fuse."):
         return FUSE
     return _BY_TYPE.get(fstype or "", UNKNOWN)
 
 
-def of_network(fstype: str) -> bool:
+def is_network(fstype: str) -> bool:
     """Whether a type is known to be a network file system, whose fsid may differ from mount to mount or be 0."""
-    kind = of(fstype)
+    kind = lookup(fstype)
     return kind is not UNKNOWN and not kind.local
 
 
 @lru_cache(1000)
-def direct(fstype: str | None, mount: str | None) -> str | None:
+def direct_doubt(fstype: str | None, mount: str | None) -> str | None:
     """Why O_DIRECT does not prove that the page cache was bypassed; None if it does. `mount`: as mount(8) prints it."""
-    kind = of(fstype)
+    kind = lookup(fstype)
     if not kind.direct and (option := _option(kind.unless, mount)):
         return f"with the mount option {option} it accepts O_DIRECT and caches all the same"
     return kind.direct
 
 
-def apart(fstype: str, mount: str) -> str | None:
-    """Why a flock on a file system may not be seen on other nodes; None if it is. `mount`: as for `direct`."""
-    kind = of(fstype)
+def lock_doubt(fstype: str, mount: str) -> str | None:
+    """Why a flock on a file system may not be seen on other nodes; None if it is. `mount`: as for `direct_doubt`."""
+    kind = lookup(fstype)
     if kind.local:
         return f"{fstype}, which only this machine uses"
     if not kind.locks:

@@ -217,7 +217,7 @@ class Reader:
     def __init__(self, around: Surroundings, job: Job | None = None):
         self._job, self._reserved = job, parsed(around.reserved)
         self.bound = tuple(dict.fromkeys(map(parsed, around.bound)))
-        kind = fs_types.of(around.fstype)
+        kind = fs_types.lookup(around.fstype)
         self.client_is_process = bool(kind.clients) or kind is fs_types.FUSE
         self._clients = kind.clients
         if kind is fs_types.FUSE and (subtype := around.fstype.partition(".")[2]):
@@ -387,14 +387,14 @@ def _bound(snapshots: Sequence[Snapshot], bound: Collection[CpuSet], user: Calla
     others: Counter[CpuSet] = Counter()
     totals: Counter[CpuSet] = Counter()
     for a, b in pairwise(snapshots):
-        left = {set_of.get(t.cpu) for key, t in a.threads.items() if t.kind == "ours" and key not in b.threads}
+        incomplete = {set_of.get(t.cpu) for key, t in a.threads.items() if t.kind == "ours" and key not in b.threads}
         for cpus in bound:
-            for cpu in (cpus & a.cpus.each.keys() & b.cpus.each.keys()) if cpus not in left else ():
+            for cpu in (cpus & a.cpus.each.keys() & b.cpus.each.keys()) if cpus not in incomplete else ():
                 (busy, until), (before, since) = b.cpus.each[cpu], a.cpus.each[cpu]
                 others[cpus] += busy - before
                 totals[cpus] += until - since
         for key, thread in b.threads.items():
-            if (where := set_of.get(thread.cpu)) and where not in left:
+            if (where := set_of.get(thread.cpu)) and where not in incomplete:
                 others[where] -= thread.ticks - (a.threads[key].ticks if key in a.threads else 0)
     other_shares = {cpus: others[cpus] / total for cpus, total in totals.items() if total >= _LEAST_TICKS * len(cpus)}
     if not other_shares:
@@ -404,7 +404,7 @@ def _bound(snapshots: Sequence[Snapshot], bound: Collection[CpuSet], user: Calla
     return Bound(listed(worst), share, top=_top(pairwise(snapshots), totals[worst], user, worst))
 
 
-def of_nodes(loads: Mapping[str, NodeLoad | None]) -> Load | None:
+def combine(loads: Mapping[str, NodeLoad | None]) -> Load | None:
     """The load that a record keeps: of each share the largest of any node; None if no load is known. Pure.
 
     Nodes that are one machine (containers, several slurmd) share its CPUs: the time that any of them calls `ours` is
@@ -439,7 +439,7 @@ def of_nodes(loads: Mapping[str, NodeLoad | None]) -> Load | None:
 
 
 def _is_same_machine(first: NodeLoad, second: NodeLoad) -> bool:
-    """Whether two nodes that were watched at a time are one machine: booted in the same second, with overlapping
+    """Whether two nodes that were watched simultaneously are one machine: booted in the same second, with overlapping
     counts. Not by boot_id: test clusters give each node on a machine a different boot_id."""
     (a, b), (c, d) = first.machine, second.machine
     overlap = a.switches <= d.switches and c.switches <= b.switches and a.forks <= d.forks and c.forks <= b.forks

@@ -44,7 +44,7 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
 
     #: Bytes by the counters of the node.
     moved: Moved
-    #: The largest number of ranks at a time.
+    #: The largest number of ranks that ran simultaneously.
     ranks: int = 0
     #: None if the command was too short.
     load: NodeLoad | None = None

@@ -71,7 +71,7 @@ class Completed:
 
     @property
     def load(self) -> Load | None:
-        return load.of_nodes({host: node.load for host, node in self.watched.items()})
+        return load.combine({host: node.load for host, node in self.watched.items()})
 
     @property
     def cpus(self) -> dict[str, Looks]:

@@ -68,9 +68,9 @@ class Looks(Part, frozen=True, kw_only=True):
     #: Number of looks.
     looks: Count
     processes: tuple[Processes, ...]
-    #: Ranks or workers that should run at a time.
+    #: Ranks or workers that should run simultaneously.
     expected: Count = 0
-    #: The most that were seen at a time.
+    #: The most that were seen simultaneously.
     seen: Count = 0
     #: The longest time between two looks.
     gap_s: Seconds = 0.0
@@ -125,7 +125,7 @@ class Sampler:
         self._agent_command = procfs.read("self", "cmdline")
         self._processes: dict[str, _Process] = {}
         self._parents: set[str] = set()
-        self.most = 0  # ranks or workers that ran the program at a time
+        self.most = 0  # ranks or workers that ran the program simultaneously
         # only for a single timed phase: the kernel counts a rank's bytes over all phases
         self.progress = Progress(host) if expected.ranks and expected.time_s is not None else None
         self._seen, self._cost_s, self._wait_s = 0, 0.0, _SOON_S

@@ -128,8 +128,8 @@ class Forecast:
     node_hours: float
     bytes_written: int
     bytes_read: int
-    peak_bytes: int  # on the target at a time
-    inodes: int  # on the target at a time
+    peak_bytes: int  # on the target at once
+    inodes: int  # on the target at once
     memory_per_node_bytes: int  # buffers of the tools
     write_bytes_per_s_per_node: int | None  # rate behind bytes_written; None: exact, as no write is bounded by time
     assumed: bool  # the rate is NODE_BANDWIDTH, not target.node_bandwidth

@@ -128,7 +128,7 @@ def criteria_lines(plan: Plan, fstype: str = "") -> list[str]:
             figures = criteria.published_named(reference, criterion.selector)
             if not any(criteria.compares(figure, subject, suites) for subject in planned for figure in figures):
                 lines.append(f"    will be undecided: nothing planned is measured as {reference} was")
-    if fs_types.of(fstype).memory and plan.target.type != fstype:  # each repetition will be suspect (checks/caches.py)
+    if fs_types.lookup(fstype).memory and plan.target.type != fstype:  # all will be suspect (checks/caches.py)
         lines.append(f"  all criteria will be undecided: the target is memory ({fstype})")
     return lines
 

@@ -16,7 +16,7 @@ from iosweep.node import fs_types
 from iosweep.plan.headline_groups import LATENCY_PHASES, Conditions, Value
 from iosweep.report import quality, system
 from iosweep.tables.reader import Campaign
-from iosweep.target.identify import on_root
+from iosweep.target.identify import is_root_mount
 from iosweep.text import human_count, some
 
 if TYPE_CHECKING:
@@ -223,12 +223,12 @@ def warn_about_target(campaign: Campaign) -> list[str]:
     """Warnings about the target and the place of the results."""
     directory, types = campaign.about.target.directory, {row.target_fstype for row in campaign.rows}
     found = []
-    if memory := sorted(name for name in types if name and fs_types.of(name).memory):
+    if memory := sorted(name for name in types if name and fs_types.lookup(name).memory):
         found.append(
             f"The target {directory} is in memory ({', '.join(memory)}): these figures are of the nodes' memory, not of"
             " a storage system."
         )
-    elif any(on_root(row.mount) for row in campaign.nodes):
+    elif any(is_root_mount(row.mount) for row in campaign.nodes):
         found.append(
             f"The target {directory} is on the root file system: these figures are of the system disk, which the"
             " operating system uses at the same time, not of a storage system."

@@ -130,12 +130,11 @@ class NodeAnswer(msgspec.Struct, frozen=True):
 
 
 class Watching(msgspec.Struct, frozen=True):
-    """What is watched. `wanted`: None to watch the node only; `bound`: the CPUs of each rank or worker, none where they
-    may use all; `runner`: the process id of the runner, if it is on this node."""
+    """The processes to watch on a node."""
 
-    wanted: ExpectedProcesses | None
-    bound: list[str]
-    runner: int | None
+    expected: ExpectedProcesses | None  # None: watch the node only
+    bound: list[str]  # CPU list of each rank or worker; empty if they may use all CPUs
+    runner: int | None  # process id of the runner, if it is on this node
 
 
 class Staged(msgspec.Struct, frozen=True):
@@ -173,7 +172,7 @@ def watch(watching: Watching) -> None:
         return [pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid)]
 
     around, job = replace(_around, bound=tuple(watching.bound), host=_name()), Job.from_now(watching.runner)
-    _watch = NodeWatch(around, identify.counters_of(around.mount, around.fstype), job, watching.wanted, new)
+    _watch = NodeWatch(around, identify.counters_of(around.mount, around.fstype), job, watching.expected, new)
 
 
 def seen(silent_s: float) -> Watched:

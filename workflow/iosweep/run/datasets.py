@@ -104,7 +104,7 @@ class DataSets:
             holes="found" if "found" in holes else next(iter(holes - {"none"}), "none"),
             sample=None if unread or not to_read else reduce(add, (s.sample for s in to_read if s.sample)),
             unread=unread,
-            counted=counters.least(document.counted if document else None for document in stored),
+            counted=counters.lowest_shares(document.counted if document else None for document in stored),
         )
 
     def look_again(self, step: Step, files: FileSet, before: Files, hosts: Sequence[str], ended_well: bool) -> Files:
@@ -138,7 +138,7 @@ class DataSets:
         or a later run writes it anew before its next use. Raises what Agent.call raises.
         """
         shares = files.shares(len(hosts))
-        local = fs_types.of(self._directory.fstype).local
+        local = fs_types.lookup(self._directory.fstype).local
         changed: list[str] = []
         for share, after in zip(shares, self._examine(shares, holes=False), strict=True):
             before, wrong = self._complete[share.directory], list(after["wrong"])
@@ -236,7 +236,7 @@ class DataSets:
                 names, end = list(files.files), files.file_size_bytes
                 self._agent.call(trees.truncate_files, self._directory.place, files.directory, names, end)
         self._directory.recount()
-        counted = counters.counted(done.moved, size)
+        counted = counters.counted_shares(done.moved, size)
         failures = {}
         # with one command per node there is an exit code per node
         codes = {run["host"]: run["exit_code"] for run in msgspec.json.decode(streams.get("hosts", b"[]"))}

@@ -136,7 +136,7 @@ class Commands:
             (one,) = watching.values() or [Watching(None, [], None)]
             facts = next(iter(self.pinning.nodes.values()), None) if self.pinning else None
             around = Surroundings.of_node(facts, tuple(one.bound))
-            done = self.agent.run(argv, timeout_s, self.scratch, cpus, one.wanted, around=around)
+            done = self.agent.run(argv, timeout_s, self.scratch, cpus, one.expected, around=around)
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         if tool.mpi and self.remote and not done.exit_code:
             for name in tool.outputs.values():

@@ -123,7 +123,7 @@ def lock_problem(agent: Agent, directory: str, lock: str | None) -> str | None:
         return f"{lock} cannot be used: {error.strerror if isinstance(error, TargetError) else error}"
     except TargetHangs:
         return f"{lock} does not answer; name another one"
-    return f"{lock} {_ON_TARGET}" if identify.same_now(there, here) else None
+    return f"{lock} {_ON_TARGET}" if identify.is_same_file_system(there, here) else None
 
 
 def check_space(made: Plan, cost: Forecast) -> int:
@@ -194,7 +194,7 @@ def find_target(setup: Setup, done: Mapping[str, Mapping[int, RecordHead]]) -> F
         setup.lines.note("the target is on the root file system")
     tools_directory = setup.built and str(setup.built.file.absolute().parent.parent)
     for key, path in (("target.lock", setup.plan.target.lock), ("tools.directory", tools_directory)):
-        if path and identify.same_now(setup.agent.call(identify.identify, path, key), facts):
+        if path and identify.is_same_file_system(setup.agent.call(identify.identify, path, key), facts):
             if key == "target.lock" or setup.job:  # a login node may not have seen it
                 raise AllocationError(ExitCode.REFUSED, f"{key} {path} {_ON_TARGET}", lasting=True)
             setup.lines.note(f"{key} {path} is on the file system under test")

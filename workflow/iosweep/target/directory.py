@@ -309,9 +309,8 @@ def probe(place: Place, node: str = "", data: bool = True) -> str | None:
     """Why the campaign's directory cannot be used any more, or None. A lack of space or a limit on the size of files is
     no such reason.
 
-    A small file is written to stable storage and read back. `node`: part of its name, because all nodes probe at a
-    time. `data`: False makes an empty file, which needs no data server. Raises OSError for other errors of the file
-    system.
+    A small file is written to stable storage and read back. `node`: part of its name, because all nodes probe at once.
+    `data`: False makes an empty file, which needs no data server. Raises OSError for other errors of the file system.
     """
     directory = place.directory
     try:

@@ -204,8 +204,8 @@ def _servers_and_identity(facts: Mapping[str, object]) -> tuple[str, str]:
     if kind == "ceph":  # user@cluster.name=/path, or mon1:6789,mon2:6789:/path
         named = re.fullmatch(r"[^@/]*@([^=/]+)=/.*", source, re.DOTALL)
         return "", f"ceph {named[1] if named else fsid}"
-    has_name = kind != "beegfs" and (fs_types.of_network(kind) or bool(re.search("[/:]", source)))
-    if has_name and not fs_types.of(kind).nameless and not kind.startswith("ext"):
+    has_name = kind != "beegfs" and (fs_types.is_network(kind) or bool(re.search("[/:]", source)))
+    if has_name and not fs_types.lookup(kind).nameless and not kind.startswith("ext"):
         return "", f"{kind} {source}"
     return "", f"{kind} {source} {fsid}"
 
@@ -215,14 +215,14 @@ def lock_name(facts: Mapping[str, object]) -> str:
 
     A local file system is named by its device number, because one device may have several names (`/dev/root` and
     `/dev/vda1`, a device node of a container). Others have an equal name on all nodes. Volumes of two clusters may
-    share a name: a needless lock is better than two campaigns at a time.
+    share a name: a needless lock is better than two campaigns at once.
     """
-    if fs_types.of(str(facts["fstype"])).local:
+    if fs_types.lookup(str(facts["fstype"])).local:
         return f"{facts['fstype']} {facts['mounted']}"
     return identity(facts)
 
 
-def same_now(here: Mapping[str, object], there: Mapping[str, object]) -> bool:
+def is_same_file_system(here: Mapping[str, object], there: Mapping[str, object]) -> bool:
     """Whether two directories of this machine are on one file system."""
     if here["device"] == there["device"]:
         return True
@@ -230,7 +230,7 @@ def same_now(here: Mapping[str, object], there: Mapping[str, object]) -> bool:
     return here["source"] == there["source"] and lock_name(here) == lock_name(there)
 
 
-def on_root(mount: str | None) -> bool:
+def is_root_mount(mount: str | None) -> bool:
     """Whether a mount line, as `identify` writes it, is the root file system."""
     return mount is not None and mount.rpartition(" type ")[0].endswith(" on /")
 

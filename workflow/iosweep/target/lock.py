@@ -243,7 +243,7 @@ def exclude(directory: str | None, facts: Mapping[str, object], mine: Owner) -> 
         yield Exclusion(False, printable(f"exclusion not checked: the lock {file} cannot be taken: {error.strerror}"))
         return
     with contextlib.closing(lock):
-        why = lock.note or _unreached(place, directory is None, fs_types.of(str(facts["fstype"])).local)
+        why = lock.note or _unreached(place, directory is None, fs_types.lookup(str(facts["fstype"])).local)
         yield Exclusion(not why, why or f"no other campaign that locks {printable(str(file))}")
 
 
@@ -254,12 +254,12 @@ def _unreached(place: Path, machine: bool, local: bool) -> str | None:
     """
     facts = identify.identify(str(place))
     shown = printable(str(place))
-    apart = fs_types.apart(facts["fstype"], facts["mount"])
+    doubt = fs_types.lock_doubt(facts["fstype"], facts["mount"])
     # not every mount of a network file system shares its locks with other nodes (`localflock`, `local_lock`)
-    if apart and not local:
+    if doubt and not local:
         remedy = "; set target.lock to a directory that all nodes see" if machine else ""
-        return f"exclusion not checked: only campaigns on this machine are kept off, {shown} is on {apart}{remedy}"
-    if apart and identify.is_private(str(place)) is not False:
+        return f"exclusion not checked: only campaigns on this machine are kept off, {shown} is on {doubt}{remedy}"
+    if doubt and identify.is_private(str(place)) is not False:
         return f"exclusion not checked: others on this machine may see another directory at {shown} (a container)"
     return None
 

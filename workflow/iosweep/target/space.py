@@ -95,7 +95,7 @@ def too_much(
     needed_inodes: int,
     limits: Mapping[str, float],
 ) -> Obstacle | None:
-    """Why a campaign may not have `needed_bytes` on the target at a time, or None.
+    """Why a campaign may not have `needed_bytes` on the target at once, or None.
 
     `now`: identify.read_space. `ours_bytes`: the part of `needed_bytes` that is there already. `needed_inodes`: inodes
     still to be made.

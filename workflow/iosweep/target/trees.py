@@ -106,7 +106,7 @@ def _walk(ours: Opened, below: str, skip: bool = False) -> Iterator[tuple[int, o
 
 # Removing trees of any depth and width, by several threads
 
-#: Names of a directory that are in memory at a time, and names that a thread removes in one go.
+#: Names of a directory in memory at once, and names that a thread removes in one go.
 _BATCH, _CHUNK = 10_000, 32
 #: Threads for listing directories, and as many for removing files.
 _REMOVING = 8

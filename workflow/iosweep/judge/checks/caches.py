@@ -21,8 +21,8 @@ def client_cache(s: Observation) -> Finding:
     """The client's cache took no part: O_DIRECT on a file system that is known to honor it, or each node read at least
     twice its memory, each byte counted once.
     """
-    direct, doubt = bool(s.point.options.get("o_direct")), fs_types.direct(s.fstype, s.mount)
-    if fs_types.of(s.fstype).block and not all(moved.device for moved in s.run.moved.values()):
+    direct, doubt = bool(s.point.options.get("o_direct")), fs_types.direct_doubt(s.fstype, s.mount)
+    if fs_types.lookup(s.fstype).block and not all(moved.device for moved in s.run.moved.values()):
         doubt = doubt or _UNKNOWN_DEVICE
     if not (direct or s.phase.reads):
         return NOT_APPLICABLE  # whether writes reach the storage is `durable`
@@ -175,7 +175,7 @@ def reached(s: Observation) -> Finding:
     the file system's client or the network) saw at least 95 % of the bytes, of I/O without O_DIRECT 90 %. The target is
     not memory.
     """
-    in_memory = fs_types.of(s.fstype).memory
+    in_memory = fs_types.lookup(s.fstype).memory
     if in_memory and s.target.type == s.fstype:
         return unchecked(f"the target is memory ({s.fstype}), as target.type says: nothing gets to a device")
     why = s.fstype if in_memory else next((moved.memory for moved in s.run.moved.values() if moved.memory), "")
@@ -239,7 +239,7 @@ def _must_arrive(s: Observation, host: str, written: float) -> float:
 def _witnesses(s: Observation, moved: Sequence[Moved]) -> Iterator[_Witness]:
     """The counters that see, or may see, this target's traffic. The network also carries other traffic, and is used
     only where the client has no counter."""
-    kind = fs_types.of(s.fstype)
+    kind = fs_types.lookup(s.fstype)
     if not moved:
         return
     if not kind.local:

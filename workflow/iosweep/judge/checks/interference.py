@@ -102,7 +102,7 @@ def cpu_quota(s: Observation) -> Finding:
 def io_limit(s: Observation) -> Finding:
     """No control group limited I/O on the block devices below the target (io.max): less than 90 % of a limit was
     reached."""
-    if not fs_types.of(s.fstype).local:
+    if not fs_types.lookup(s.fstype).local:
         return NOT_APPLICABLE
     devices = ""
     for host, parsed, moved in works(s):
@@ -126,7 +126,7 @@ def other_io(s: Observation) -> Finding:
     where small writes cost metadata, or earlier writes waited in memory)."""
     if s.phase.kind == "metadata":
         return unchecked("a file system writes a journal and inodes of its own, which no counter tells from others")
-    kind = fs_types.of(s.fstype)
+    kind = fs_types.lookup(s.fstype)
     counter = "device" if kind.local else "client"
     if kind.memory:
         return unchecked(f"the target is memory ({s.fstype}): no counter sees what others do")
