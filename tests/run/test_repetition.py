@@ -109,5 +109,5 @@ def test_bytes_of_a_repetition_that_did_not_end_are_kept(
 
     monkeypatch.setattr(allocation, "measure_repetition", measure)
     with pytest.raises(type(error)):
-        loop._repetition(context, plan.points[0].id, 1)
+        loop._measure_repetition(context, plan.points[0].id, 1)
     assert kept["spent"].bytes_written == 3 + 100 + 20 + 4096
