@@ -280,7 +280,7 @@ class Overlap:
 def overlap(allowed: Collection[int], reserved: Reserved, slurm: bool = True, strict: bool = False) -> Overlap | None:
     """The problem if a job may use reserved CPUs of a node, or None.
 
-    Not fatal if masks can keep ranks off these CPUs: cpus.reserved does not leave them out, and not `strict`.
+    Not fatal as long as masks keep ranks off these CPUs, unless cpus.reserved leaves them out, or `strict` is set.
     """
     may = frozenset(allowed)
     if reserved.cpus is None:

@@ -1,6 +1,6 @@
 """CPU load of this node while a command runs: shares of the tool, the file system's client and other processes.
 
-The time of others is defined alike on every node, in a Slurm job or not: the busy time of all CPUs that are not
+The time of others has one definition, in a Slurm job or not: the busy time of all CPUs that are not
 reserved, from /proc/stat, minus the time of our processes (the tool, its launcher, the runner, the agents), of the
 kernel's threads, which work for everybody, and of the target's client. The sum over the processes of others would miss
 processes that end between two snapshots, and processes that /proc hides (hidepid, PID namespaces).
@@ -41,7 +41,7 @@ _STEP = b"slurmstepd"
 
 
 class Other(Part, frozen=True):
-    """Processes of others with one name: the user of the busiest process, and their share of the CPU time."""
+    """Processes of others that share a name: the user of the busiest, and the CPU time of all, as a share."""
 
     name: str
     user: str
@@ -59,7 +59,7 @@ class Throttled(Part, frozen=True):
 
 
 class Bound(Part, frozen=True):
-    """A list of CPUs that ranks or workers were bound to, and the share of its time that others used."""
+    """CPUs that ranks or workers were bound to, as a list, and the share of their time that others used."""
 
     cpus: str
     other: Number
@@ -179,7 +179,7 @@ class Process(NamedTuple):
 
 @dataclass
 class Snapshot:
-    """One reading of /proc. threads: all except of "other"; read only if ranks or workers are bound."""
+    """One reading of /proc. threads: of all kinds except "other"; read only if ranks or workers are bound."""
 
     at_s: float
     cpus: Cpus

@@ -33,7 +33,7 @@ BINDS: tuple[Mode, ...] = ("enforce", "strict")
 
 
 class NodesCpus(Looks, frozen=True, kw_only=True):
-    """The CPUs of nodes that are alike."""
+    """The CPUs of a group of nodes that do not differ in them."""
 
     hosts: tuple[str, ...]
     usable: str = ""
@@ -228,7 +228,7 @@ def _allowed(facts: NodeFacts) -> CpuSet:
 
 @dataclass(frozen=True)
 class Binding:
-    """The CPUs of each rank of a node, by its local number; alike on every node."""
+    """The CPUs of each rank of a node, by local rank number; identical on all nodes."""
 
     ranks: tuple[CpuSet, ...]
 

@@ -120,7 +120,7 @@ def run(
     cpus: Collection[int] | None = None,
     token: bool = False,
 ) -> Completed:
-    """Run a command for at most `timeout_s` seconds, then kill it and all its descendants.
+    """Run a command, which is killed after `timeout_s` seconds; at the end all its descendants are killed.
 
     It starts in `directory` (default: the current directory) on `cpus`, which its children inherit, and prints to the
     descriptors `stdout` and `stderr`. Raises OSError if it cannot be started, and Abandoned once the descriptor `asker`

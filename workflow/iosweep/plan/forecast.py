@@ -79,7 +79,7 @@ def step_cost(point: Point, step: Step, node_bandwidth: float | None) -> Cost:
         written, read = size * ("create" in names), size * ("read" in names)
         bandwidth = min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH) * point.nodes
         return Cost(START_UP_S + work / METADATA_RATE / point.nodes + (written + read) / bandwidth, written, read)
-    # Little's law: at most the bytes in flight per least latency
+    # Little's law: the bytes in flight, divided by the least latency, limit the rate
     rate = min(node_bandwidth or NODE_BANDWIDTH, _in_flight_bytes(step) / LEAST_LATENCY_S)
     moved = rate * point.nodes * step.time_s if step.time_s is not None else float(point.volume_bytes)
     time_s = moved / rate / point.nodes if step.time_s is None else step.time_s

@@ -112,7 +112,7 @@ _ALLOCATED = ("-launcher", "slurm", "-rmk", "user")
 #: --overcommit: many sites count cores. --distribution=block: nodes are filled in turn, so that the tools, which shift
 #: ranks for reading, reach another node.
 _STEP = ("--overlap", "--overcommit", "--distribution=block", "--cpu-bind=none", "--kill-on-bad-exit=1")
-#: Buffers the output of ranks: on a terminal of mpirun IOR would print a line before MPI_Init, and looks at CPU masks
+#: Buffers the output of ranks: on the terminals of mpirun IOR would print a line before MPI_Init, and looks at masks
 #: count from the first output on.
 _BUFFERED = ("stdbuf", "-o4096")
 #: Binds a rank and executes the command: rank k of a node gets the CPU list k of $0. Not by srun's --cpu-bind, which

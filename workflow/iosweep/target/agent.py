@@ -42,11 +42,11 @@ from iosweep.target.protocol import Answer
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Time beyond a command's timeout, which the agent enforces, after which the agent itself is taken for hung.
+#: The agent enforces the timeout of a command. This much later the runner considers the agent itself hung.
 _SLACK_S = 30.0
 #: Time for the agent to end its tools after SIGTERM.
 _TO_END_S = 10.0
-#: The longest wait of a socket is a little more than these 24 days.
+#: The longest timeout of a socket is a little more than these 24 days.
 _LONGEST_S = 24 * 86400.0
 #: Time for the child to start. Long, because many nodes may read Python from one server at once.
 _TO_START_S = 60.0

@@ -49,7 +49,7 @@ UNLISTED = Mount(0, 0, "", "", "", "unknown", "unknown", "")
 
 
 def parse_mounts(table: bytes) -> list[Mount]:
-    """The lines of a mountinfo. Split as bytes, because Python takes characters for line ends that the kernel does not
+    """The lines of a mountinfo. Split as bytes: str.splitlines also splits at characters that the kernel does not
     escape."""
     mounts = []
     for line in table.split(b"\n")[:-1]:
@@ -125,7 +125,7 @@ class FileSystem(TypedDict):
     real: str  # path of the directory without links
     source: str
     fstype: str
-    mount: str  # a line as by mount(8)
+    mount: str  # the mount as a line of mount(8)
     fsid: str
     mounted: str  # number of the mounted device (`8:1`), equal in all subvolumes of btrfs
     device: int  # st_dev, which differs between subvolumes

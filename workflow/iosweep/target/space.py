@@ -122,7 +122,7 @@ def too_much(
             f" limits.fill {limits['fill']:.0%}"
         )
         return Obstacle(why, "free space, or raise limits.fill")
-    inodes = now["used_inodes"] + now["free_inodes"]  # 0 where the file system does not count them
+    inodes = now["used_inodes"] + now["free_inodes"]  # 0 if the file system does not count inodes
     if inodes and needed_inodes > limits["share_of_free"] * now["free_inodes"]:
         why = (
             f"up to {human_count(needed_inodes, 'file is', 'files are')} needed, more than"

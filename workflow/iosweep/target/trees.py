@@ -38,7 +38,7 @@ _PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def side_by_side(act: Callable[[A], B], things: Sequence[A], pool: ThreadPoolExecutor | None = None) -> list[B]:
-    """The value of a function for each of some things, computed in parallel if there are several."""
+    """The results of a function for several arguments, computed in parallel."""
     if len(things) < 2:
         return [act(thing) for thing in things]
     with contextlib.nullcontext(pool) if pool else ThreadPoolExecutor(_AT_ONCE) as threads:
@@ -453,7 +453,7 @@ def block_offsets(size: int, transfer: int, from_begin: bool, count: int) -> lis
 
 
 def sample_of(contents: Sequence[Sequence[bytes]]) -> Sample:
-    """The sample of the blocks of some files. Pure."""
+    """The sample of some files, from their blocks. Pure."""
     compressed = zeros = repeated = 0
     seen_pages = set[bytes]()
     for blocks in contents:
