@@ -1,12 +1,12 @@
-"""Raw output, record and facts -> rows with verdict and reasons; rows -> the best points, and what is left to measure.
+"""Judging: raw output, record and facts -> rows with verdicts and reasons; rows -> best points, repetitions left.
 
 | module | what it does |
 |---|---|
-| checks/ | what a check sees of a phase -> its finding (pure) |
-| verdict.py | record, raw output and facts -> rows (pure) |
-| findings.py | the outcome of a check; outcomes -> reasons of a verdict (pure) |
-| statistics.py | intervals, differences, changes in a row of nights (pure) |
+| checks/ | the checks: observation of a phase -> finding (pure) |
+| verdict.py | record, raw output and facts -> rows with verdicts (pure) |
+| findings.py | findings of checks; failed checks -> reasons of a verdict (pure) |
+| statistics.py | confidence intervals, differences, changes of level from night to night (pure) |
 | agreement.py | whether the repetitions of a point agree (pure) |
-| best.py | the best point of a phase, the repetitions that confirm it, how far an axis is climbed to find it (pure) |
+| best.py | the best point of a phase, the repetitions that confirm it, where ramps end (pure) |
 | remaining.py | plan and store -> the repetitions that are left, and how long they take (pure) |
 """

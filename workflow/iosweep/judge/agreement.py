@@ -1,7 +1,7 @@
-"""Whether the repetitions of points agree: their intervals, and the check `precise`. Pure.
+"""Whether the repetitions of a point agree: their confidence intervals, and the check `precise`. Pure.
 
-The points of an allocation tell each other how much a phase scatters. The runner asks how precise a figure is to know
-what to repeat, the tables and the report to write and show it: all call the same functions of rows.
+How much a phase scatters is estimated from all points of an allocation. The runner decides by the intervals what to
+repeat; tables and report show them. All call these functions.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from iosweep.units import human_rate
 
 #: Verdicts of the repetitions that enter a figure.
 COUNTED = frozenset({"valid", "suspect"})
-#: Times of fio and IOR that no two runs have alike.
+#: Times of fio and IOR that are never equal in two runs.
 TIMES = ("latency_mean_s", "open_s", "io_s", "close_s")
-#: The nodes of a repetition, joined by commas, and its Slurm job.
+#: The nodes that ran a repetition, joined by commas, and its Slurm job.
 Ran = tuple[str | None, str | None]
 
 
 @dataclass
 class RepeatedFigure:
-    """A figure of a point's phase in the repetitions that count."""
+    """The headline figure of a point's phase, from all repetitions that count."""
 
-    pool: tuple[str, int]  # tool and number of nodes: such points scatter alike
+    pool: tuple[str, int]  # tool and number of nodes; points with the same pool scatter alike
     phase: str
     values: list[float] = field(default_factory=list)
     confirms: bool = False  # the repetitions confirm a best point
     ran: list[Ran] = field(default_factory=list)
-    exact: list[tuple[object, ...]] = field(default_factory=list)  # the figure and TIMES of each that has times
+    exact: list[tuple[object, ...]] = field(default_factory=list)  # figure and TIMES of each repetition that has times
 
     def add(self, figure: float | None, ran: Ran, times: Sequence[object] = ()) -> None:
         """Add a repetition."""
@@ -48,13 +48,13 @@ class RepeatedFigure:
 
     @property
     def comparable(self) -> bool:
-        """Whether the repetitions ran on the same nodes, or on nodes in turn."""
+        """Whether all repetitions ran on the same nodes, or one job took turns among its nodes."""
         return len(set(self.ran)) < 2 or len(host_sets(self.ran)) < 2 or in_turn(self.ran)
 
 
-#: (point, phase, whether repetitions confirm a best point) -> the headline figure of these repetitions.
+#: (point, phase, whether the repetitions confirm a best point) -> the headline figure of these repetitions.
 Headlines = dict[tuple[str, str, bool], RepeatedFigure]
-#: The same key -> the interval of these repetitions, and the finding of the check `precise`.
+#: Key of Headlines -> the interval of these repetitions, and the finding of the check `precise`.
 Agreements = Mapping[tuple[str, str, bool], tuple[Interval | None, Finding]]
 
 
@@ -69,14 +69,13 @@ def add(headlines: Headlines, point: Point, repetition: RecordHead) -> None:
 
 
 def agreements(headlines: Headlines) -> Agreements:
-    """How far the repetitions of an allocation's points agree."""
-    known = zip(headlines.items(), intervals([*headlines.values()]), strict=True)
-    return {key: (interval, precise(figure, interval)) for (key, figure), interval in known}
+    """The interval and the finding of `precise` for each headline figure of an allocation."""
+    with_interval = zip(headlines.items(), intervals([*headlines.values()]), strict=True)
+    return {key: (interval, precise(figure, interval)) for (key, figure), interval in with_interval}
 
 
 def intervals(figures: Sequence[RepeatedFigure]) -> list[Interval | None]:
-    """The 95 % interval of each figure, at least as wide as the usual scatter of all makes it; None where there is
-    none."""
+    """The 95 % interval of each figure, or None. The usual scatter of all figures may widen it."""
     return [
         statistics.interval(figure.values, noise) if figure.comparable else None
         for figure, noise in zip(figures, noises(figures), strict=True)
@@ -84,32 +83,32 @@ def intervals(figures: Sequence[RepeatedFigure]) -> list[Interval | None]:
 
 
 def noises(figures: Sequence[RepeatedFigure]) -> list[Noise | None]:
-    """The usual scatter of the points of each figure's phase; None where there are too few points.
+    """The usual scatter of the phase, for each figure; None where there are too few points.
 
-    Fresh repetitions that confirm a best point are left out: they come last, and must not show that a point which was
-    repeated often enough was not.
+    Repetitions that confirm a best point are left out: they come last, and must not make earlier intervals too wide
+    after the runner has stopped repeating these points.
     """
     pools: dict[tuple[object, str], list[Sequence[float]]] = {}
     for figure in figures:
         if figure.comparable and not figure.confirms:
             pools.setdefault((figure.pool, figure.phase), []).append(figure.values)
-    known = {key: statistics.pooled(values) for key, values in pools.items()}
-    return [known.get((figure.pool, figure.phase)) for figure in figures]
+    pooled = {key: statistics.pooled(values) for key, values in pools.items()}
+    return [pooled.get((figure.pool, figure.phase)) for figure in figures]
 
 
 def host_sets(ran: Iterable[Ran]) -> set[frozenset[str]]:
-    """The sets of nodes of repetitions."""
+    """The different sets of nodes that ran repetitions."""
     return {frozenset(hosts.split(",")) for hosts, _ in ran if hosts}
 
 
 def in_turn(ran: Iterable[Ran]) -> bool:
-    """Whether a job ran repetitions on several sets of nodes: it deals them out by their number, so they are draws from
-    the same nodes. Several jobs run on whatever nodes they get."""
+    """Whether one job ran repetitions on several sets of nodes. It chooses the set by the number of the repetition, so
+    all of them sample the nodes of that job. Different jobs run on whatever nodes they get."""
     sets: dict[str, set[frozenset[str]]] = {}
     for hosts, job in ran:
         if job:
             sets.setdefault(job, set()).add(frozenset((hosts or "").split(",")))
-    return any(len(of_job) > 1 for of_job in sets.values())
+    return any(len(sets_of_job) > 1 for sets_of_job in sets.values())
 
 
 # The check `precise`
@@ -142,12 +141,12 @@ def precise(figure: RepeatedFigure, interval: Interval | None) -> Finding:
 
 
 PRECISE = Check("suspect", precise)
-#: check -> what a fail makes of a row of the results, in the order of docs/report.md.
+#: check -> severity of its failure, in the order of docs/report.md.
 SEVERITIES = {check.name: check.severity for check in (*CHECKS, PRECISE)}
 
 
 def verdict_columns(verdict: str, reasons: Sequence[str], findings: Mapping[str, Finding]) -> dict[str, str | int]:
-    """The columns of a row's verdict, before its repetitions are compared."""
+    """The verdict columns of a row, before its repetitions are compared."""
     outcomes = [finding.outcome for finding in findings.values()]
     return {
         "verdict": verdict,
@@ -158,20 +157,19 @@ def verdict_columns(verdict: str, reasons: Sequence[str], findings: Mapping[str,
     }
 
 
-#: Columns that tell which repetitions a row is compared with, and those that this changes.
+#: Columns that `agree` reads or changes.
 COMPARED = (
     *("point", "repetition", "phase", "confirms", "verdict", "reasons", "precision_grade", "ci95_half_width_share"),
     *("checks_passed", "checks_failed", "checks_not_checked"),
 )
 
 
-def agree(values: dict[str, Any], known: Agreements) -> Finding | None:
-    """Add to the values of a row what its repetitions together show; returns the finding of `precise`, None where the
-    row does not count."""
+def agree(values: dict[str, Any], agreements: Agreements) -> Finding | None:
+    """Add the finding of `precise` to a row's verdict columns; returns it, or None if the row does not count."""
     key = values["point"], values["phase"], bool(values.get("confirms"))
-    if key not in known or values["verdict"] not in COUNTED or known[key][1] is NOT_APPLICABLE:
+    if key not in agreements or values["verdict"] not in COUNTED or agreements[key][1] is NOT_APPLICABLE:
         return None
-    interval, finding = known[key]
+    interval, finding = agreements[key]
     column = {"pass": "checks_passed", "fail": "checks_failed", "not checked": "checks_not_checked"}[finding.outcome]
     values[column] += 1
     if finding.outcome == "fail":

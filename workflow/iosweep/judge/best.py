@@ -1,10 +1,10 @@
-"""The best of several points, which repetitions confirm it, and how far an axis is climbed to find it. Pure.
+"""Which point is best, which repetitions confirm it, and where a ramp ends. Pure.
 
-The best of many noisy figures is too high by about the noise. So each allocation measures its best points once more
-when all its points are measured, and a headline is made of these repetitions alone: they had no part in the choice.
-The runner and the report call the same functions.
+The best of many noisy figures is too high by about the noise. So when an allocation has measured all its points, it
+measures the best ones again, and only these repetitions, which had no part in the choice, make the headline. The
+runner and the report call the same functions.
 
-A climb is the points of a sweep that differ in one axis alone, in ascending order; the rule is in config/README.md.
+A climb is the points of a sweep that differ only in the axis of its ramp, in ascending order (config/README.md).
 """
 
 from __future__ import annotations
@@ -24,31 +24,30 @@ from iosweep.tools import Value, parameters
 
 @dataclass(frozen=True)
 class Candidate:
-    """A phase of a point. values: the figures that choose, at least one; undisturbed: all of them are of valid
-    repetitions."""
+    """A phase of a point that may be the best."""
 
     point: str
-    values: Sequence[float]
-    undisturbed: bool
+    values: Sequence[float]  # figures to choose by, at least one
+    undisturbed: bool  # all figures are from valid repetitions
 
 
 def candidate(point: str, repetitions: Iterable[tuple[float | None, bool]]) -> Candidate | None:
-    """A phase of a point, None without a figure. repetitions: those that choose: (figure, None where it does not count;
-    whether the repetition is valid).
+    """A candidate from its repetitions, or None if none has a figure. repetitions: (figure, None if it does not count;
+    whether the repetition is valid), without those that confirm.
 
-    Valid repetitions choose alone where they are at least half of the point's: a disturbance of most repetitions is a
-    property of the point. Other points do not matter: an allocation knows only its points, and must find the same best
-    point that the report finds among all.
+    If at least half of the repetitions are valid, only these count; if fewer are, the disturbance is a property of the
+    point. Other points do not matter: an allocation knows only its own, and must find the best point that the report
+    finds among all points.
     """
-    known = list(repetitions)
-    figures = [figure for figure, _ in known if figure is not None]
-    valid = [figure for figure, valid in known if valid and figure is not None]
-    undisturbed = 2 * len(valid) >= len(known)
+    both = list(repetitions)
+    figures = [figure for figure, _ in both if figure is not None]
+    valid = [figure for figure, valid in both if valid and figure is not None]
+    undisturbed = 2 * len(valid) >= len(both)
     return Candidate(point, valid if undisturbed else figures, undisturbed) if figures else None
 
 
 def best(candidates: Iterable[Candidate | None], lowest: bool = False) -> Candidate | None:
-    """The candidate with the best mean of its values, undisturbed candidates first, then by name. None without any."""
+    """The candidate with the best mean, undisturbed ones first, then by name; None without candidates."""
     sign = 1 if lowest else -1
     return min(
         filter(None, candidates), key=lambda c: (not c.undisturbed, sign * fmean(c.values), c.point), default=None
@@ -56,7 +55,7 @@ def best(candidates: Iterable[Candidate | None], lowest: bool = False) -> Candid
 
 
 def selection(point: Point, counted: Mapping[int, RecordHead]) -> dict[int, RecordHead]:
-    """The repetitions that choose the best point, without those that confirm it."""
+    """The repetitions that select the best point: all but those that confirm it."""
     return {number: result for number, result in counted.items() if not point.repetitions.confirms(number)}
 
 
@@ -68,10 +67,10 @@ def fresh_numbers(
     absent: Collection[str],
     unneeded: Collection[str] = (),
 ) -> dict[str, list[int]]:
-    """point -> numbers of the repetitions that confirm it and are not stored yet, by the results so far.
+    """best point -> numbers of the repetitions that confirm it and are not stored yet, from the results so far.
 
-    groups: the points among which each headline is chosen; absent, unneeded: points that are not measured. Before there
-    is any result, a point that takes longest stands for the best point of its group.
+    groups: the points among which each headline is chosen; absent, unneeded: points that are not measured. In a group
+    without results, the point that takes longest stands in for the best one.
     """
     fresh: dict[str, list[int]] = {}
     ours = {point.id for point in allocation.points}
@@ -79,18 +78,18 @@ def fresh_numbers(
         points = {point.id: point for point in members if point.id in ours}
         candidates = []
         for point in points.values():
-            chose = sorted(selection(point, counted.get(point.id, {})).items())
-            rows = [row for _, repetition in chose for row in repetition.rows if row.phase == group.phase]
+            selecting = sorted(selection(point, counted.get(point.id, {})).items())
+            rows = [row for _, repetition in selecting for row in repetition.rows if row.phase == group.phase]
             figures = ((row.latency_mean_s if group.latency else row.headline, row.verdict == "valid") for row in rows)
             candidates.append(candidate(point.id, figures))
         if winner := best(candidates, lowest=group.latency):
             point = points[winner.point]
         else:
-            able = [p for p in points.values() if p.repetitions.confirm and p.id not in {*absent, *unneeded}]
-            able = [p for p in able if not counted.get(p.id)]
-            if not able:
+            possible = [p for p in points.values() if p.repetitions.confirm and p.id not in {*absent, *unneeded}]
+            possible = [p for p in possible if not counted.get(p.id)]
+            if not possible:
                 continue
-            point = longest_of([p for p in able if p.id not in fresh] or able, plan)
+            point = longest_of([p for p in possible if p.id not in fresh] or possible, plan)
         stored, repetitions = counted.get(point.id, {}), point.repetitions
         numbers = [n for n in range(repetitions.max + 1, repetitions.last + 1) if n not in stored]
         if numbers and point.id not in absent:
@@ -98,15 +97,15 @@ def fresh_numbers(
     return fresh
 
 
-# Climbs
+# Climbs: where a ramp ends
 
 
-#: A step gains nothing if it exceeds the best step before it by no more than this share: too little for twice the load.
+#: A gain exceeds the best step before it by more than this share: less is too little for twice the load.
 LEAST_GAIN = 0.03
-#: The same while each step has one repetition, which does not show the noise. More repetitions decide anew, and the
-#: climb goes on if it ended too early.
+#: That share while each step has one repetition, which does not show the noise. More repetitions are decided on anew,
+#: and the climb goes on if it ended too early.
 LEAST_GAIN_OF_ONE = 0.10
-#: Steps in a row, without a gain in any phase, that end a climb: one may be low by chance.
+#: Number of steps in a row without a gain in any phase that ends a climb: a single step may be low by chance.
 FLAT_STEPS = 2
 
 #: phase -> its figures.
@@ -139,28 +138,26 @@ def climbs(plan: Plan) -> Iterator[Climb]:
 
 @dataclass(frozen=True)
 class Reached:
-    """How far a climb has come. needed: its first points that have to be measured; top: the last step that gained
-    something, where that ended the climb, else None."""
+    """How far a climb has come."""
 
-    needed: int
-    top: int | None = None
+    needed: int  # number of its first points that have to be measured
+    top: int | None = None  # the last step with a gain, if the climb has ended
 
 
 def deviation(logs: Sequence[Sequence[float]]) -> tuple[float, int] | None:
-    """(the standard deviation that several steps have in common, its degrees of freedom); None where no step has two
-    repetitions."""
+    """(pooled standard deviation of several steps, its degrees of freedom); None if no step has two repetitions."""
     if not (freedom := sum(len(values) - 1 for values in logs)):
         return None
     return math.sqrt(sum((value - fmean(values)) ** 2 for values in logs for value in values) / freedom), freedom
 
 
 def reached(steps: Sequence[Figures | None]) -> Reached:
-    """How far a climb has come. steps: the figures of each step in order, None where it has not been tried.
+    """How far a climb has come. steps: the figures of each step in order, None if it was not tried.
 
-    Steps that were not tried are passed over: the caller decides whether to wait for them. A step without a figure
-    neither gains nor stays behind. The noise is that of all steps: few repetitions of two steps say little about it.
+    Steps that were not tried are skipped: the caller decides whether to wait for them. A step without a figure is
+    neither a gain nor a step without gain. Noise is pooled over all steps: two steps alone have too few repetitions.
     """
-    ends: list[tuple[int, int]] = []  # of each phase: the step that ends the climb, the last step that gained something
+    ends: list[tuple[int, int]] = []  # for each phase: the step that ends the climb, the last step with a gain
     for phase in dict.fromkeys(p for step in steps for p in step or ()):
         logs = {i: [math.log(v) for v in (step or {}).get(phase, ()) if v > 0] for i, step in enumerate(steps)}
         noise = deviation([values for values in logs.values() if values])
@@ -171,7 +168,7 @@ def reached(steps: Sequence[Figures | None]) -> Reached:
                 continue
             gain = math.inf if highest is None else fmean(values) - fmean(highest)
             least = math.log1p(LEAST_GAIN_OF_ONE)
-            if noise:  # a gain exceeds half its 95 % interval, too
+            if noise:  # a gain must also exceed half of its 95 % interval
                 error = noise[0] * math.sqrt(1 / len(values) + 1 / len(highest or values))
                 least = max(math.log1p(LEAST_GAIN), student_t(noise[1]) * error)
             top, flat = (i, 0) if gain > least else (top, flat + 1)
@@ -188,7 +185,7 @@ def reached(steps: Sequence[Figures | None]) -> Reached:
 
 
 def figures(repetitions: Iterable[RecordHead]) -> dict[str, list[float]]:
-    """phase -> the figures of some repetitions."""
+    """phase -> its headline figures in these repetitions."""
     by_phase: dict[str, list[float]] = {}
     for repetition in repetitions:
         for row in repetition.rows:
@@ -200,19 +197,19 @@ def figures(repetitions: Iterable[RecordHead]) -> dict[str, list[float]]:
 def ramped(
     plan: Plan, figures: Mapping[str, Figures | None], absent: Collection[str]
 ) -> tuple[dict[str, str], set[str]]:
-    """Points that ramps leave out: (point -> why it needs no repetitions; points that a climb may still reach).
+    """Points that ramps skip for now: (point -> why it needs no repetitions; points that a climb may still reach).
 
-    figures: point -> its figures, None or not there if it was never measured; absent: points that are not measured
-    (now), which no climb waits for.
+    figures: point -> its figures, None or missing if it was never measured; absent: points that are not measured (now),
+    so that no climb waits for them.
 
-    A point of several sweeps is measured if any of them needs it. A climb waits for a step of the same allocation;
-    another allocation is another job, which decides by the store when it runs.
+    A point of several sweeps is measured if any of them needs it. A climb waits only for steps of the same allocation:
+    another allocation is another job, which looks at the store when it runs.
     """
     needed: set[str] = set()
     waiting: set[str] = set()
     unneeded: dict[str, str] = {}
     allocations = {p.id: a.name for a in plan.allocations for p in a.points} if plan.sweeps else {}
-    free = {sweep.name for sweep in plan.sweeps if not sweep.ramp}
+    without_ramp = {sweep.name for sweep in plan.sweeps if not sweep.ramp}
     for climb in climbs(plan):
         reach = reached([figures.get(p.id) for p in climb.points])
         option = next(option for option in parameters().values() if option.name == climb.axis)
@@ -220,9 +217,9 @@ def ramped(
         place = f"{option.shown} {top}"
         if option.singular:
             place = f"{top} {option.singular if top == 1 else option.shown}"
-        awaited: set[str] = set()  # allocations with a step that was not measured yet
+        awaited: set[str] = set()  # allocations with an earlier step that was not measured yet
         for i, point in enumerate(climb.points):
-            if not free.isdisjoint(point.sweeps):
+            if not without_ramp.isdisjoint(point.sweeps):
                 needed.add(point.id)
             elif i >= reach.needed:
                 unneeded[point.id] = f"not needed: no certain gain above {place}"

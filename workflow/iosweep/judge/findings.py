@@ -1,11 +1,11 @@
-"""A finding of a check, and the reasons that findings give for a verdict. Pure.
+"""Findings of checks, and how failed checks become the reasons of a verdict. Pure.
 
-A pass needs evidence; "not checked" is an outcome of its own. A fail makes a row invalid (its figures are wrong) or
-suspect (they may be wrong). "Not checked" gives the reason and never makes a row suspect.
+A pass needs evidence. A fail makes a row invalid (its figures are wrong) or suspect (they may be wrong). "Not checked"
+is a third outcome: it says why, and never makes a row suspect.
 
-A reason is the text of a failed check. Where one failure explains others of the same run, they are one reason: the
-cause, then FOLLOWS and each consequence, as in `the target reports an I/O error: the tool ended with exit code 1 → fio
-printed nothing`.
+A reason is the text of a failed check. If a failure explains other failures of the run, they become a single reason:
+the cause, then FOLLOWS and each consequence, as in
+`the target reports an I/O error: the tool ended with exit code 1 → fio printed nothing`.
 """
 
 from __future__ import annotations
@@ -30,48 +30,42 @@ Severity = Literal["invalid", "suspect"]
 
 @dataclass(frozen=True)
 class Observation:
-    """A phase of a repetition as the checks see it.
-
-    run: the phase's entry in the record (exit code, files, load ...); parsed: the tool's output; target: the plan's
-    target; memory_bytes: host -> its memory, None if unknown; fstype: type of the target's file system; mount: its
-    mount line; shortest_s: shorter timed phases are too short to judge steadiness; version: as the tool's program
-    prints it, empty if unknown.
-    """
+    """A phase of a repetition as the checks see it."""
 
     point: Point
     phase: Phase
-    run: PhaseRun
-    parsed: Parsed
+    run: PhaseRun  # the phase's entry in the record: exit code, files, load ...
+    parsed: Parsed  # the tool's output
     target: TargetSettings
-    memory_bytes: Mapping[str, int | None]
-    fstype: str | None = None
-    mount: str | None = None
-    shortest_s: float = 0.0
-    version: str = ""
+    memory_bytes: Mapping[str, int | None]  # host -> its memory, None if unknown
+    fstype: str | None = None  # type of the target's file system
+    mount: str | None = None  # its mount line
+    shortest_s: float = 0.0  # timed phases that are shorter are too short to judge steadiness
+    version: str = ""  # as the tool's program prints it; empty if unknown
 
 
-#: Maximum length of a reason: tools can print, and quote, any amount of text.
+#: Maximum length of a reason: it quotes tools, which print any amount of text.
 REASON_LENGTH = 500
-#: Nodes whose evidence is shown.
+#: Number of nodes whose evidence is shown.
 SHOWN_NODES = 4
 NOT_APPLICABLE = Finding("not applicable", "")
 _WORST_FIRST: tuple[Outcome, ...] = ("fail", "not checked", "pass", "not applicable")
 
 
 def passed(evidence: str) -> Finding:
-    """A pass. Raises ValueError without evidence."""
+    """A finding that the check passed. Raises ValueError without evidence."""
     if not evidence:
         raise ValueError("a check cannot pass without evidence")
     return Finding("pass", evidence)
 
 
 def failed(reason: str, curable: bool = False) -> Finding:
-    """A fail and its reason."""
+    """A finding that the check failed. curable: another try may help."""
     return Finding("fail", printable(shortened(reason, REASON_LENGTH)), curable)
 
 
 def unchecked(reason: str) -> Finding:
-    """The check was not possible, and why."""
+    """A finding that the check was not possible."""
     return Finding("not checked", reason)
 
 
@@ -80,17 +74,13 @@ NO_OUTPUT = unchecked("no output to look at")
 
 @dataclass(frozen=True)
 class Check:
-    """A check: a function of an observation, whose docstring docs/report.md shows. severity: of the row where it fails.
+    """A check of an observation. docs/report.md shows the docstring of its function."""
 
-    data: it applies to phases that move data, not to metadata; needs: figure without which there is no output to look
-    at; per_node: each node is checked where the tool was started once on each of several nodes.
-    """
-
-    severity: Severity
+    severity: Severity  # of a failure
     function: Callable[..., Finding]
-    data: bool = False
-    needs: str = ""
-    per_node: bool = False
+    data: bool = False  # applies only to phases that move data, not to metadata
+    needs: str = ""  # figure without which there is no output to check
+    per_node: bool = False  # if the tool was started on several nodes separately, each node is checked
 
     @cached_property
     def name(self) -> str:
@@ -116,10 +106,10 @@ class Check:
         worst = min((f.outcome for f in findings.values()), key=_WORST_FIRST.index)
         if worst == "not applicable":
             return NOT_APPLICABLE
-        same = {host: f for host, f in findings.items() if f.outcome == worst}
-        shown = [f"{host}: {f.evidence}" for host, f in list(same.items())[:SHOWN_NODES]]
-        more = f"; and {len(same) - SHOWN_NODES} more nodes" if len(same) > SHOWN_NODES else ""
-        return Finding(worst, "; ".join(shown) + more, any(f.curable for f in same.values()))
+        worst_of = {host: f for host, f in findings.items() if f.outcome == worst}
+        shown = [f"{host}: {f.evidence}" for host, f in list(worst_of.items())[:SHOWN_NODES]]
+        more = f"; and {len(worst_of) - SHOWN_NODES} more nodes" if len(worst_of) > SHOWN_NODES else ""
+        return Finding(worst, "; ".join(shown) + more, any(f.curable for f in worst_of.values()))
 
     def _find(self, s: Observation) -> Finding:
         return NO_OUTPUT if self.needs and self.needs not in s.parsed.figures else self.function(s)
@@ -128,13 +118,13 @@ class Check:
 # Reasons
 
 
-#: Separates the reasons of a row; tools' messages that contain it are changed.
+#: Separates the reasons of a row; replaced where messages of tools contain it.
 REASONS = " | "
-#: Separates a cause and each of its consequences within one reason; evidence that contains it is changed.
+#: Separates a cause and each of its consequences within a reason; replaced where evidence contains it.
 FOLLOWS = " → "
-#: Checks whose failure explains other failures of the same run, the first explanation first.
+#: Checks whose failure explains other failures of a run; the first that failed is the cause.
 ROOTS = ("exit_status", "tool_errors")
-#: Checks of a run's output and files. They fail as a consequence if the run itself failed.
+#: Checks of a run's output and files, whose failure is a consequence if the run failed.
 CONSEQUENCES = frozenset(
     {
         *("output", "tool_errors", "direction", "arithmetic", "workers", "volume", "duration", "long_enough"),
@@ -144,9 +134,9 @@ CONSEQUENCES = frozenset(
 
 
 def chained(failed: Sequence[tuple[str, str]]) -> list[str]:
-    """(check, evidence) of the checks that failed on one run -> its reasons, a cause with its consequences first.
+    """(check, evidence) of the failed checks of a run -> its reasons, the cause with its consequences first.
 
-    Without a cause among them the reasons are the evidence, in the order given.
+    Without a cause, each evidence is a reason, in the order given.
     """
     texts = {check: evidence.replace(FOLLOWS, " > ") for check, evidence in failed}
     root = next((texts.pop(check) for check in ROOTS if check in texts), None)
@@ -160,11 +150,11 @@ def chained(failed: Sequence[tuple[str, str]]) -> list[str]:
 def rank_reasons(groups: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
     """The reasons of several groups (results, repetitions or phases), with the number of groups that have each.
 
-    Reasons whose causes differ only in numbers count as one, once per group; it has the text of the first, with its
-    consequence. Order: causes named by the operating system, causes with consequences, the rest; the most frequent
-    first within each.
+    Reasons whose causes differ only in numbers are merged, and counted once per group; the text and consequence are
+    those of the first. Order: causes named by the operating system, causes with consequences, the rest; within each the
+    most frequent first.
     """
-    kinds: dict[str, list[str]] = {}  # reason_key -> the reasons, one per group
+    kinds: dict[str, list[str]] = {}  # reason_key -> its reasons, at most one per group
     for group in groups:
         for key, reason in {reason_key(reason): reason for reason in group}.items():
             kinds.setdefault(key, []).append(reason)
@@ -178,7 +168,7 @@ def rank_reasons(groups: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
 
 
 def reason_key(reason: str) -> str:
-    """Equal for reasons that count as the same: the cause, without its numbers and without processes with their shares
+    """Key by which `rank_reasons` merges: the cause, without its numbers and without processes with their shares
     (`(dd of eve 48%, cc1 10%)`)."""
     return re.sub(r"[\d.,]+", "#", re.sub(r" \([^()]* \d+%\)", "", reason.partition(FOLLOWS)[0]))
 

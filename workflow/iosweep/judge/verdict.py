@@ -1,8 +1,8 @@
-"""Judges a repetition: record, raw output and facts of the nodes -> rows, one for each phase. Pure.
+"""The verdict on a repetition: record, raw output and facts of the nodes -> rows, one for each phase. Pure.
 
-The runner judges what it has measured, and stores the rows in the record with the key of the judgment. `iosweep tables`
-calls the same function, only for records with another key: a fixed parser or a changed check needs no cluster. The
-repetitions of a point are compared in `agreement`.
+The runner judges each repetition, and stores the rows in the record with the judgment key. `iosweep tables` calls
+`judge` again only if the key has changed: after a fix of a parser or check nothing is measured again. `agreement`
+compares the repetitions of a point.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from iosweep.plan.model import Plan, Point
 from iosweep.store.record import Finding, JudgedPhase, Record, Value, Verdict
 from iosweep.tools import Parsed, Phase, Step, Streams, tools
 
-#: Integers of the tables have 64 bits, and the square of a float has to be finite.
+#: Limit of figures: integers of the tables have 64 bits, and the square of a float must be finite.
 _MOST = float(1 << 63)
-#: Values of a stored series: more than a figure has pixels for.
+#: Most values of a stored series: a plot has no pixels for more.
 MOST_VALUES = 300
-#: Workers of a node whose series, and whose rates, are stored: a series takes as much space as a hundred rates.
+#: Most workers of a node whose series, and whose rates, are stored: a series takes as much space as a hundred rates.
 MOST_LINES, MOST_RATES = 8, 64
-#: Rooms that make no report, those that make no tables, and those that judge nothing. A change of the others makes the
-#: report, the tables or the judgments again, and measures nothing.
+#: Packages and files whose code affects no report, no tables, no judgment. If other code changes, the report, tables or
+#: judgments are outdated and made again; nothing is measured again.
 NOT_REPORT = frozenset({"__main__.py", "commands", "dag.py", "jobs", "run"})
 NOT_TABLES = NOT_REPORT | {"analysis", "report"}
 NOT_JUDGING = NOT_TABLES | {"ingest", "programs", "slurm", "tables"}
 
 
 def key(plan: Plan, point: Point) -> str:
-    """Digest of all that a judgment depends on besides record, raw output and facts: the judging code, and settings of
-    the plan."""
+    """Judgment key: digest of the judging code and of settings of the plan, on which the rows depend as well as on
+    record, raw output and facts."""
     code = code_digest(NOT_JUDGING)
     settings = msgspec.json.encode((code, plan.target, plan.shortest_steady_s(point)), order="deterministic")
     return hashlib.sha256(settings).hexdigest()[:16]
@@ -51,7 +51,7 @@ def key(plan: Plan, point: Point) -> str:
 
 @cache
 def code_digest(without: frozenset[str]) -> str:
-    """Hash of the files of this package, but those in some rooms."""
+    """Hash of the files of this package, except some files and subpackages."""
     package, total = Path(iosweep.__file__).parent, hashlib.sha256()
     names = (file.relative_to(package) for file in package.rglob("*") if file.is_file())
     for name in sorted(n for n in names if n.parts[0] not in without and "__pycache__" not in n.parts):
@@ -69,8 +69,8 @@ def judge(
 ) -> tuple[JudgedPhase, ...]:
     """The rows of a repetition, in the order of its phases.
 
-    printed: step -> its streams; memory_bytes: host -> its memory, None if unknown. Raises what a record of another
-    point may cause (KeyError, ValueError ...).
+    printed: step -> its streams; memory_bytes: host -> its memory, None if unknown. Raises KeyError, ValueError and
+    others if the record is not one of this point.
     """
     steps = {phase.name: (step, phase) for step in point.steps for phase in step.phases}
     rows = []
@@ -94,9 +94,9 @@ def judge(
 
 
 def _parse(point: Point, step: Step, phase: Phase, streams: Streams, hosts: Sequence[str]) -> Parsed:
-    """The output of a phase, with the series and rates that the nodes counted beside those of the tool.
+    """Parse the output of a phase, and add the series and rates that the nodes counted.
 
-    hosts: the nodes of the run, in their order. A figure that no column can hold is a problem of the output.
+    hosts: the nodes of the run, in order. A figure that no column can hold is reported as a problem of the output.
     """
     if not streams:
         return Parsed()
@@ -113,7 +113,7 @@ def _parse(point: Point, step: Step, phase: Phase, streams: Streams, hosts: Sequ
 
 
 def _row(seen: Observation, host: str) -> JudgedPhase:
-    """The row of a phase. host: the first node."""
+    """Judge a phase, and build its row. host: the first node."""
     phase, run, parsed = seen.phase, seen.run, seen.parsed
     evidence, figures = parsed.evidence, parsed.figures
     findings = judge_phase(seen)
@@ -164,7 +164,7 @@ _Line = TypeVar("_Line", Series, NodeRate)
 
 
 def _kept(lines: Sequence[_Line], value: Callable[[_Line], float], most: int) -> list[_Line]:
-    """The lines of whole nodes, and those of the slowest and the fastest workers: of each node half of `most` each."""
+    """The lines of whole nodes, and of the slowest and fastest workers (`most` on each node, half of them each)."""
     values = {(line.host, line.worker): value(line) for line in lines if line.worker is not None}
     by_host: dict[str, list[tuple[str, int | None]]] = {}
     for worker in sorted(values, key=values.__getitem__):
@@ -184,9 +184,9 @@ def _six_digits(value: float) -> float | None:
 
 
 def judge_phase(seen: Observation) -> dict[str, Finding]:
-    """check -> its finding, of the checks that apply, in the order of CHECKS.
+    """check -> its finding, for the checks that apply, in the order of CHECKS.
 
-    For a phase that was not run only the checks apply that explain why: those of its files, or `exit_status`.
+    To a phase that was not run, only checks that explain why apply: those of its files, or `exit_status`.
     """
     explain = ("data_complete", "no_holes") if seen.run.files.wrong else ("exit_status",)
     checks = [check for check in CHECKS if not seen.run.not_run or check.name in explain]
@@ -195,7 +195,7 @@ def judge_phase(seen: Observation) -> dict[str, Finding]:
 
 
 def verdict_of(findings: Mapping[str, Finding]) -> tuple[Verdict, tuple[str, ...]]:
-    """The verdict of a row and its reasons: those that make it invalid first, a cause before its consequences."""
+    """The verdict of a row, and its reasons: those that make it invalid first, causes before their consequences."""
     fails = [(check, finding.evidence) for check, finding in findings.items() if finding.outcome == "fail"]
     fails.sort(key=lambda fail: SEVERITIES[fail[0]] != "invalid")
     reasons = tuple(chained(fails))
@@ -205,9 +205,9 @@ def verdict_of(findings: Mapping[str, Finding]) -> tuple[Verdict, tuple[str, ...
 
 
 def retry(findings: Iterable[Finding]) -> str | None:
-    """Why another try of a repetition may help, by the findings of all its rows, or None."""
+    """Why another try of a repetition may help; None if not. findings: of all its rows."""
     return next((f.evidence for f in findings if f.outcome == "fail" and f.curable), None)
 
 
-#: Most arguments occur in many commands.
+#: Cached, because most arguments occur in many commands.
 _quote = lru_cache(10_000)(shlex.quote)
