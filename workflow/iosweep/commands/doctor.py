@@ -217,7 +217,7 @@ def _reserved_cpus(config: Config | None) -> list[Line]:
     found = collect_cpus(config.settings.cpus.reserved if config else None).reserved
     lines = [warning("reserved CPUs", problem, "all of them are kept free") for problem in found.problems]
     if found.cpus is None and (problem := overlap((), found)):
-        return [*lines, wrong("reserved CPUs", problem.seen, problem.change)]
+        return [*lines, wrong("reserved CPUs", problem.issue, problem.change)]
     if not found.cpus and found.unasked and found.configured is None:
         why = f"nothing here says that CPUs are reserved, but {found.unasked}"
         return [*lines, unchecked("reserved CPUs", why, "ask as root, or name them with cpus.reserved")]

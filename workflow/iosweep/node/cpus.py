@@ -189,7 +189,7 @@ class Reserved:
         return self._present(given) if given else None
 
     @property
-    def found(self) -> CpuSet:
+    def detected(self) -> CpuSet:
         """The CPUs that sources on the node name, with siblings."""
         return self._present(self._on_node)
 
@@ -218,7 +218,7 @@ class Reserved:
             for source in self._on_node:
                 if more := self._present([source]) - self._present(asked):
                     problems.append(f"{source.source} names {named(more)}, which WEKA itself does not")
-        if self.configured is not None and (more := self.found - self.configured):
+        if self.configured is not None and (more := self.detected - self.configured):
             problems.append(f"{CONFIGURATION} leaves out {named(more)} ({self.owners(more)})")
         return tuple(dict.fromkeys(problems))
 
@@ -260,21 +260,21 @@ def resolve(topology: Topology, sources: Iterable[ReservedSource], configured: s
         return replace(reserved, cpus=reserved.configured)
     naming = {source.kind for source in every if source.cpus}
     clear = all(source.cpus is not None or naming - {source.kind} for source in every)
-    return replace(reserved, cpus=reserved.found if clear else None)
+    return replace(reserved, cpus=reserved.detected if clear else None)
 
 
 @dataclass(frozen=True)
 class Overlap:
     """A problem with the CPUs that a job may use on a node."""
 
-    seen: str
+    issue: str
     #: The remedy.
     change: str
     #: Ranks cannot be bound, or (`pinning: strict`) must not be.
     fatal: bool
 
     def __str__(self) -> str:
-        return f"{self.seen}; {self.change}"
+        return f"{self.issue}; {self.change}"
 
 
 def overlap(allowed: Collection[int], reserved: Reserved, slurm: bool = True, strict: bool = False) -> Overlap | None:
@@ -282,30 +282,32 @@ def overlap(allowed: Collection[int], reserved: Reserved, slurm: bool = True, st
 
     Not fatal as long as masks keep ranks off these CPUs, unless cpus.reserved leaves them out, or `strict` is set.
     """
-    may = frozenset(allowed)
+    job_cpus = frozenset(allowed)
     if reserved.cpus is None:
-        seen = f"CPUs are reserved, and it is not known which ({reserved.why or 'the node was not looked at'})"
-        return Overlap(seen, 'name them with cpus.reserved ("" if there are none)', fatal=True)
-    exposed = (reserved.found - (reserved.configured or NO_CPUS)) & may
+        issue = f"CPUs are reserved, and it is not known which ({reserved.why or 'the node was not looked at'})"
+        return Overlap(issue, 'name them with cpus.reserved ("" if there are none)', fatal=True)
+    exposed = (reserved.detected - (reserved.configured or NO_CPUS)) & job_cpus
     are = "is" if len(exposed) == 1 else "are"
-    seen = f"this job may use {named(exposed)}, which {are} reserved ({reserved.owners(exposed)})"
-    name = f'name all reserved CPUs with cpus.reserved: "{listed(reserved.found | (reserved.configured or NO_CPUS))}"'
+    issue = f"this job may use {named(exposed)}, which {are} reserved ({reserved.owners(exposed)})"
+    everything = reserved.detected | (reserved.configured or NO_CPUS)
+    name = f'name all reserved CPUs with cpus.reserved: "{listed(everything)}"'
     if exposed and reserved.configured is not None:
-        return Overlap(f"{seen}, and {CONFIGURATION} leaves that out", name, fatal=True)
-    numbers = f"CpuSpecList={listed(reserved.topology.to_slurm(reserved.found))} on the node's line of slurm.conf"
+        return Overlap(f"{issue}, and {CONFIGURATION} leaves that out", name, fatal=True)
+    numbers = f"CpuSpecList={listed(reserved.topology.to_slurm(reserved.detected))} on the node's line of slurm.conf"
     keep_off = (
         f"to keep all jobs off, write {numbers} (in Slurm's numbering), with TaskPlugin=task/affinity,task/cgroup and"
         " ConstrainCores=yes"
     )
     if exposed and strict:
         change = "; or ".join([*([keep_off] if slurm else []), name, "set `pinning: enforce`"])
-        return Overlap(f"{seen}; `pinning: strict` refuses that", change, fatal=True)
-    if not may - reserved.cpus:
-        seen = f"no usable CPU is left: the job may use {named(may)}, and all are reserved ({reserved.owners(may)})"
-        return Overlap(seen, "give the job other CPUs, or correct cpus.reserved", fatal=True)
+        return Overlap(f"{issue}; `pinning: strict` refuses that", change, fatal=True)
+    if not job_cpus - reserved.cpus:
+        owners = reserved.owners(job_cpus)
+        issue = f"no usable CPU is left: the job may use {named(job_cpus)}, and all are reserved ({owners})"
+        return Overlap(issue, "give the job other CPUs, or correct cpus.reserved", fatal=True)
     if not exposed:
         return None
-    return Overlap(f"{seen}; ranks and workers are kept off by their masks", keep_off if slurm else name, fatal=False)
+    return Overlap(f"{issue}; ranks and workers are kept off by their masks", keep_off if slurm else name, fatal=False)
 
 
 # WEKA

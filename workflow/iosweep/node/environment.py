@@ -92,12 +92,12 @@ def passed(given: Mapping[str, str], more: Collection[str] = ()) -> dict[str, st
 
 def lacking(given: Mapping[str, str], more: Collection[str]) -> list[str]:
     """Sentences about variables that tools.variables names and that tools still do not get. Pure."""
-    kept = passed(given, more)
+    passed_on = passed(given, more)
     return [
         f"tools.variables: {name} is "
         + ("withheld, its value holds an address with a user or a password" if name in given else "not set")
         for name in more
-        if name not in kept
+        if name not in passed_on
     ]
 
 
@@ -106,8 +106,8 @@ def reduce(more: Collection[str] = ()) -> None:
 
     TOKEN stays: Slurm's commands need it, and process.run withholds it from tools.
     """
-    kept = passed(os.environ, more)
-    for name in set(os.environ) - set(kept) - {TOKEN}:
+    passed_on = passed(os.environ, more)
+    for name in set(os.environ) - set(passed_on) - {TOKEN}:
         del os.environ[name]
 
 

@@ -154,7 +154,7 @@ def run(
                 os.killpg(process.pid, signal.SIGKILL)
             with contextlib.suppress(subprocess.TimeoutExpired):  # for its exit code
                 process.wait(_TIDY_S)
-        left = tuple(procfs.named(str(pid)) for pid in sorted(end_descendants()))
+        survivors = tuple(procfs.named(str(pid)) for pid in sorted(end_descendants()))
     except BaseException:
         end_descendants()
         raise
@@ -168,7 +168,7 @@ def run(
         why == "flooded",
         wall_s,
         silent_s,
-        left,
+        survivors,
         storage_read_bytes=_BLOCK * (after.ru_inblock - before.ru_inblock) if _COUNTS_BLOCKS else None,
         storage_written_bytes=_BLOCK * (after.ru_oublock - before.ru_oublock) if _COUNTS_BLOCKS else None,
     )

@@ -134,9 +134,9 @@ def take(file: Path, mine: Owner, what: str, shared: bool = False) -> Lock:
             lock.without = _flock(lock.handle)
         except BlockingIOError:
             raise _busy(what, _text(lock.handle) or Owner()) from None
-        left = _text(lock.handle)
-        if left and left.job not in ("", mine.job):
-            _check_ended(left, file, what)
+        previous = _text(lock.handle)
+        if previous and previous.job not in ("", mine.job):
+            _check_ended(previous, file, what)
     except BaseException:
         os.close(lock.handle)
         raise
@@ -197,17 +197,17 @@ def _flock(handle: int) -> str:
     return ""
 
 
-def _check_ended(left: Owner, file: Path, what: str) -> None:
+def _check_ended(previous: Owner, file: Path, what: str) -> None:
     """Raise Busy if the job that a free lock names is running, or may be: its flock may not be visible on this node."""
     try:
-        alive = query.lives(left.job)
+        alive = query.lives(previous.job)
     except Unanswered as error:
         if query.has_no_cluster(error.said) or shutil.which("scontrol") is None:  # without Slurm no job can hold it
             return
-        why = f"{what} may still be measured by {left}: {error}; see that it has ended, then remove {file}"
-        raise Busy(printable(why), left.job) from None
+        why = f"{what} may still be measured by {previous}: {error}; see that it has ended, then remove {file}"
+        raise Busy(printable(why), previous.job) from None
     if alive:
-        raise _busy(what, left)
+        raise _busy(what, previous)
 
 
 def _busy(what: str, owner: Owner) -> Busy:
