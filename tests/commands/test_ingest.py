@@ -24,6 +24,8 @@ FIO = SAMPLES / "fio" / "s2_nj4_nogr.out"
 
 Capture = pytest.CaptureFixture[str]
 
+RENDER = page.render
+
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -75,6 +77,10 @@ def test_a_directory_becomes_a_campaign(outputs: Path, capsys: Capture, snapshot
     assert all(path in text and digest in text for path, digest in known.items())
     kept = {file.path: data for file, data in ingested.read_files(results, document.files)}
     assert kept[str(outputs / IOR.name)] == IOR.read_bytes()
+
+
+def test_the_report_says_that_others_measured(seen: Path) -> None:
+    assert "<span>measured by others</span>" in RENDER(seen)
 
 
 def test_other_commands_take_an_ingested_campaign_and_those_that_measure_refuse_it(
