@@ -109,7 +109,7 @@ class Timed(RemoteAgents):
         there_s, back_s = self.rounds.pop(0)
         asked = self.now_s + there_s
         self.now_s = asked + back_s
-        self._at = dict.fromkeys(HOSTS, self.now_s)
+        self._answered = dict.fromkeys(HOSTS, self.now_s)
         return {host: asked + ahead for host, ahead in self.ahead_s.items()}
 
 

@@ -14,7 +14,7 @@ from iosweep.plan import forecast
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
-from iosweep.run.launch import together
+from iosweep.run.launch import merge
 from iosweep.store.record import DataSet
 from iosweep.store.store import Store
 from iosweep.target import identify
@@ -53,7 +53,7 @@ class Writer:
         done = [
             Completed(("started", *command), 0, timed_out=False, flooded=False, wall_s=1.0) for command in commands
         ]  # by a launcher, say
-        return replace(together(dict(zip(hosts, done, strict=False))), exit_code=max(codes)), streams
+        return replace(merge(dict(zip(hosts, done, strict=False))), exit_code=max(codes)), streams
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from iosweep.plan.launchers import LAUNCHERS, SLURM_LAUNCHERS
 from iosweep.programs.programs import Program
 from iosweep.run import agents
 from iosweep.run.agents import Clock, NodeRun, RemoteAgents
-from iosweep.run.launch import Commands, remove_scratch, together
+from iosweep.run.launch import Commands, merge, remove_scratch
 from iosweep.target.agent import Agent
 from iosweep.tools import Tool
 from waiting import PATIENCE_S
@@ -116,12 +116,12 @@ def test_commands_of_several_hosts_as_one() -> None:
     one = completed(stderr=b"a\nb", stdout=b"1")
     two = completed(argv=("b",), exit_code=-9, timed_out=True, wall_s=2.5, left_behind=("b (pid 1)",), stdout=b"2")
     three = completed(argv=("c",), exit_code=3, flooded=True, stderr=b"c\n", left_behind=("c (pid 2)",))
-    assert together({"n1": one, "n2": two, "n3": three}) == completed(
+    assert merge({"n1": one, "n2": two, "n3": three}) == completed(
         argv=("b",), exit_code=-9, timed_out=True, flooded=True, wall_s=2.5,
         left_behind=("b (pid 1) on n2", "c (pid 2) on n3"),
         stderr=b"n1: a\nn1: bn3: c\n", argvs=(("a",), ("b",), ("c",)),
     )  # fmt: skip
-    assert together({"n1": one}) == completed(stderr=b"n1: a\nn1: b")
+    assert merge({"n1": one}) == completed(stderr=b"n1: a\nn1: b")
 
 
 class Agents:

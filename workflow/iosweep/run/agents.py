@@ -1,7 +1,7 @@
 """The agents of a job's nodes: one process on each node, which srun starts once and connects by stdin and stdout.
 
 No port is opened, and nothing is started per point. srun sends its input to every agent, so a request names the hosts
-that it is for. Answers come in short pieces, because srun cuts lines of more than a kilobyte and may mix lines of two
+that must answer. Answers come in short pieces, because srun cuts lines of more than a kilobyte and may mix lines of two
 nodes. All agents start a command within a fraction of a millisecond.
 
 The agent of target/agent.py, on the first node, touches the target and starts launchers. These agents report the facts
@@ -53,16 +53,16 @@ from iosweep.target.protocol import Answer
 
 
 def packed(value: object) -> bytes:
-    """A value as a word: a request to many nodes is much shorter so."""
+    """Encode a value as one word, compressed: requests to many nodes are long."""
     return base64.b64encode(zlib.compress(json.dumps(value).encode(), 1))
 
 
 def unpacked(word: bytes) -> object:
-    """The value of a word. Raises ValueError and zlib.error."""
+    """Decode a word. Raises ValueError and zlib.error."""
     return json.loads(zlib.decompress(base64.b64decode(word)))
 
 
-#: Characters of a piece.
+#: Characters of a piece: srun cuts longer lines.
 _PIECE = 700
 _LINE = re.compile(rb"(\d+) (\S+) (\d+)/(\d+) (\S*)")
 
@@ -74,7 +74,7 @@ class Message(NamedTuple):
 
 
 class Messages:
-    """Joins lines to messages, in any order of lines."""
+    """Joins lines, which come in any order, into messages."""
 
     def __init__(self) -> None:
         self._pieces: dict[tuple[bytes, bytes], dict[int, bytes]] = {}
@@ -100,7 +100,7 @@ def send(number: int, who: str, value: object, to: int = 1) -> None:
     """Write a message to a file descriptor."""
     text = packed(value).decode()
     pieces = [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
-    # from a new line: a site's words may stand before it without an end
+    # begin a new line: the site may have printed an unfinished one
     lines = "\n" + "".join(f"{number} {who} {i}/{len(pieces)} {piece}\n" for i, piece in enumerate(pieces))
     data = memoryview(lines.encode())
     while data:
@@ -111,21 +111,18 @@ def send(number: int, who: str, value: object, to: int = 1) -> None:
 
 
 class Request(msgspec.Struct, frozen=True):
-    """`each`: host -> its arguments; other hosts ignore the request."""
-
     number: int
     operation: str
     arguments: list[object] = []
-    each: dict[str, list[object]] | None = None
+    each: dict[str, list[object]] | None = None  # host -> its arguments; other hosts ignore the request
 
 
 class NodeAnswer(msgspec.Struct, frozen=True):
-    """What identifies the target on a node, program -> hash of its binary, and the libraries that it needs and the node
-    lacks, and the node's facts."""
+    """The facts of a node."""
 
-    target: identify.FileSystem
-    builds: dict[str, str | None]
-    absent: dict[str, list[str]]
+    target: identify.FileSystem  # identifies the target as this node sees it
+    builds: dict[str, str | None]  # program -> hash of its binary
+    absent: dict[str, list[str]]  # program -> libraries that it needs and this node lacks
     node: NodeFacts
 
 
@@ -138,44 +135,42 @@ class Watching(msgspec.Struct, frozen=True):
 
 
 class Staged(msgspec.Struct, frozen=True):
-    """A command that waits for `run`: its CPUs, the files that it writes (Tool.outputs), and what is watched."""
+    """A command that waits for `run`."""
 
     argv: list[str]
     cpus: list[int] | None = None
-    outputs: dict[str, str] = {}
+    outputs: dict[str, str] = {}  # files that it writes, as Tool.outputs
     watching: Watching | None = None
 
 
 class NodeRun(msgspec.Struct, frozen=True):
-    """What a command did on a node, when it started and ended on the node's clock, in seconds, and its streams: what it
-    printed, and the files that it wrote. They are compressed on their way."""
+    """A command that ran on a node."""
 
     done: process.Completed
-    started: float
+    started: float  # on the node's clock, in seconds
     ended: float
-    streams: dict[str, bytes] = {}
+    streams: dict[str, bytes] = {}  # its printed output, and the files that it wrote; compressed while they are sent
 
 
-_around = load.Surroundings()
+_surroundings = load.Surroundings()
 _watch: NodeWatch | None = None
 
 
-def watch(watching: Watching) -> None:
-    """Begin to watch."""
+def begin_watch(watching: Watching) -> None:
     global _watch
     if _watch:
         _watch.end()
-    there = set(procfs.pids())
+    earlier = set(procfs.pids())
 
-    def new() -> list[str]:
-        """Ranks are children of Slurm, not ours, but belong to our job."""
-        return [pid for pid in procfs.pids() if pid not in there and procfs.is_of_job(pid)]
+    def new_processes() -> list[str]:
+        """New processes of our job: ranks are children of Slurm, not of this agent."""
+        return [pid for pid in procfs.pids() if pid not in earlier and procfs.is_of_job(pid)]
 
-    around, job = replace(_around, bound=tuple(watching.bound), host=_name()), Job.from_now(watching.runner)
-    _watch = NodeWatch(around, identify.counters_of(around.mount, around.fstype), job, watching.expected, new)
+    around, job = replace(_surroundings, bound=tuple(watching.bound), host=_name()), Job.from_now(watching.runner)
+    _watch = NodeWatch(around, identify.counters_of(around.mount, around.fstype), job, watching.expected, new_processes)
 
 
-def seen(silent_s: float) -> Watched:
+def end_watch(silent_s: float) -> Watched:
     global _watch
     assert _watch
     ended, _watch = _watch, None
@@ -183,36 +178,36 @@ def seen(silent_s: float) -> Watched:
 
 
 def left_ranks() -> list[str]:
-    """Processes of our job that belong to another step than we do."""
+    """Processes of our job in other steps than that of the agents."""
     ours = filter(procfs.is_of_job, procfs.pids())
     return [procfs.named(pid) for pid in ours if procfs.variable(pid, "SLURM_STEP_ID") not in ("", hello())]
 
 
 def facts(directory: str, programs: dict[str, str], reserved_cpus: str | None = None) -> NodeAnswer:
-    """The facts of this node, and what identifies the target from here. `programs`: name -> path."""
+    """Collect the facts of this node, with its target and programs. `programs`: name -> path."""
     target, space = identify.identify(directory), identify.read_space(directory)
     builds = {name: hash_of(path) for name, path in programs.items()}
     lacks = {name: libraries for name, path in programs.items() if (libraries := absent(path))}
-    known = collect(target, space, reserved_cpus=reserved_cpus)
-    global _around
-    _around = load.Surroundings.of_node(known)
-    return NodeAnswer(target, builds, lacks, known)
+    node = collect(target, space, reserved_cpus=reserved_cpus)
+    global _surroundings
+    _surroundings = load.Surroundings.of_node(node)
+    return NodeAnswer(target, builds, lacks, node)
 
 
 _staged = Staged([])
 
 
 def stage(staged: Staged) -> None:
-    """Keep a command for `run`, whose request to all nodes at once can then be short; and begin to watch."""
+    """Keep a command for `run`, so that the request that starts it on all nodes is short; and begin to watch."""
     global _staged
     _staged = staged
     if staged.watching:
-        watch(staged.watching)
+        begin_watch(staged.watching)
 
 
 def run(timeout_s: float) -> NodeRun:
-    """Run the command that `stage` kept, in a directory of its own if it writes files: in memory, or else on disk."""
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a directory of ours within
+    """Run the command that `stage` kept. If it writes files, its directory is temporary, and in memory if possible."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - only a directory of ours within it
     with (
         process.memory("stdout") as stdout,
         process.memory("stderr") as stderr,
@@ -225,7 +220,7 @@ def run(timeout_s: float) -> NodeRun:
         done = process.run(_staged.argv, timeout_s, scratch, *printed, asker=0, cpus=_staged.cpus)
         ended = time.time()
         if _staged.watching:
-            done = done.watched_on(_name(), seen(done.silent_s))
+            done = done.watched_on(_name(), end_watch(done.silent_s))
         stdout.seek(0)
         stderr.seek(0)
         streams = {"stdout": stdout.read(process.MOST_PRINTED_BYTES), "stderr": stderr.read(process.MOST_PRINTED_BYTES)}
@@ -241,7 +236,7 @@ def hello() -> str:
 
 
 def _name() -> str:
-    """Of this node, in Slurm."""
+    """Name of this node in Slurm."""
     return os.environ.get("SLURMD_NODENAME", "")
 
 
@@ -251,7 +246,7 @@ def clock() -> float:
 
 OPERATIONS = protocol.by_name(
     [
-        *(hello, clock, facts, hash_of, stage, run, watch, seen, left_ranks),
+        *(hello, clock, facts, hash_of, stage, run, begin_watch, end_watch, left_ranks),
         *(process.keep_to, identify.identify, directory.has_marker, directory.probe, directory.check_marker),
         lock.holder,
     ]
@@ -267,10 +262,12 @@ def _sweep(step: str) -> None:
 
 
 def main() -> None:
-    """Answer one request after the other until stdin ends. With an argument: `_sweep`."""
+    """Answer requests in turn until stdin ends. With a step as argument: only `_sweep` it."""
     if len(sys.argv) > 1:
         return _sweep(sys.argv[1])
-    os.environ.pop(environment.TOKEN, None)  # of the srun that started us: we start tools, and never ask Slurm
+    os.environ.pop(
+        environment.TOKEN, None
+    )  # from the srun that started us; tools must not have it, and we never ask Slurm
     process.adopt_orphans()
     process.allow_files()
     signal.signal(signal.SIGTERM, _leave)
@@ -295,19 +292,19 @@ def _leave(*_: object) -> NoReturn:
 
 
 def collected(place: Folder, outputs: Mapping[str, str]) -> dict[str, bytes]:
-    """stream -> content, without what is absent, is not a file, or is too large.
+    """stream -> content of its file; files that are absent, not regular or too large are left out.
 
-    Files whose names fit a name with `*` are one stream, each after a line `==> name <==`, in order of their numbers.
+    Files that match a pattern with `*` are one stream, each after a line `==> name <==`, in order of their numbers.
     """
     streams: dict[str, bytes] = {}
-    names = place.names() if any("*" in wanted for wanted in outputs.values()) else []
-    for stream, wanted in outputs.items():
+    names = place.names() if any("*" in pattern for pattern in outputs.values()) else []
+    for stream, pattern in outputs.items():
         with contextlib.suppress(OSError):
-            if "*" not in wanted:
-                streams[stream] = place.read(wanted, MOST_PRINTED_BYTES)
+            if "*" not in pattern:
+                streams[stream] = place.read(pattern, MOST_PRINTED_BYTES)
                 continue
             room, parts = MOST_PRINTED_BYTES, []
-            for name in sorted((name for name in names if fnmatchcase(name, wanted)), key=natural):
+            for name in sorted((name for name in names if fnmatchcase(name, pattern)), key=natural):
                 parts.append(f"==> {name} <==\n".encode() + place.read(name, room))
                 room -= len(parts[-1])
                 if room <= 0:
@@ -320,27 +317,27 @@ def collected(place: Folder, outputs: Mapping[str, str]) -> dict[str, bytes]:
 
 T = TypeVar("T")
 
-#: Time limit for all agents to start: a step on a thousand nodes takes seconds, and Python from a cold disk that all of
-#: them read at once takes minutes.
+#: Time limit for all agents to start: a step on a thousand nodes takes seconds, and Python takes minutes if all nodes
+#: read it from a cold disk at once.
 _START_S = 300.0
 #: Extra time for an agent to end a command that exceeds its time limit.
 _SLACK_S = 30.0
-#: Rounds in which clocks are compared before each command.
+#: Number of times that clocks are compared before each command.
 _CLOCK_ROUNDS = 3
-#: Time limit for ending the processes of killed agents; a node that is gone does not answer.
+#: Time limit for ending the processes of killed agents: a lost node does not answer.
 _SWEEP_S = 10.0
 
 
 @dataclass(frozen=True)
 class Clock:
-    """An agent's clock minus ours, in seconds, and by how much that may be wrong."""
+    """An agent's clock minus ours, and the largest possible error."""
 
     offset_s: float
     error_s: float
 
 
 class RemoteAgents:
-    """The runner's side; a context manager. `hosts`: the nodes by their names in Slurm, in its order.
+    """Context manager: starts the agents of a job, and calls them. `hosts`: the nodes' names in Slurm, in its order.
 
     `deadline_s`: time limit for an answer.
     """
@@ -352,18 +349,18 @@ class RemoteAgents:
         self._job, self._deadline_s = job, deadline_s
         self._number = 0
         self._read, self._messages = b"", Messages()
-        self._at: dict[str, float] = {}  # host -> when its last answer arrived, by our clock
+        self._answered: dict[str, float] = {}  # host -> when its last answer arrived, by our clock
         self.step = ""
 
     def __enter__(self) -> Self:
         many = str(len(self.hosts))
-        place = [
+        options = [
             f"--nodes={many}",
             f"--ntasks={many}",
             "--ntasks-per-node=1",
             f"--nodelist={hostlist.folded(self.hosts)}",
         ]
-        self._start = ["srun", "--overlap", "--mpi=none", "--cpu-bind=none", "--job-name=agents", *place]
+        self._start = ["srun", "--overlap", "--mpi=none", "--cpu-bind=none", "--job-name=agents", *options]
         self._errors = tempfile.TemporaryFile()
         try:
             self._srun = subprocess.Popen(
@@ -434,12 +431,12 @@ class RemoteAgents:
         each: Mapping[str, Sequence[object]] | None = None,
         deadline_s: float | None = None,
     ) -> dict[str, T | Refused | TargetError | TargetHangs]:
-        """As `call`, but what it raises for a node is that node's answer. Raises AllocationError."""
+        """As `call`, but returns a node's exception as its answer. Raises AllocationError."""
         asked = list(self.hosts if each is None else each)
         self._number += 1
         limit_s = self._deadline_s if deadline_s is None else deadline_s
-        of_each = None if each is None else {host: list(values) for host, values in each.items()}
-        request = Request(self._number, operation.__name__, list(arguments), of_each)
+        each_arguments = None if each is None else {host: list(values) for host, values in each.items()}
+        request = Request(self._number, operation.__name__, list(arguments), each_arguments)
         end = time.monotonic() + limit_s
         self._send(packed(to_builtins(request)) + b"\n", end)
         answers = self._answers(set(asked), end)
@@ -448,12 +445,12 @@ class RemoteAgents:
         return {host: answers[host].outcome(operation) if host in answers else late for host in asked}
 
     def clocks(self) -> dict[str, Clock]:
-        """host -> its clock against ours, by the quickest answer of some rounds."""
+        """host -> its clock compared with ours, by the fastest answer of some rounds."""
         best: dict[str, Clock] = {}
         for _ in range(_CLOCK_ROUNDS):
             before = time.time()
             for host, theirs in self.call(clock).items():
-                half_s = (self._at[host] - before) / 2
+                half_s = (self._answered[host] - before) / 2
                 if host not in best or half_s < best[host].error_s:
                     best[host] = Clock(theirs - before - half_s, half_s)
         return best
@@ -466,12 +463,12 @@ class RemoteAgents:
         outputs: Mapping[str, str] = MappingProxyType({}),
         watched: Mapping[str, Watching] = MappingProxyType({}),
     ) -> dict[str, NodeRun]:
-        """Run a command on each of some nodes, all started at once, as `process.run` does.
+        """Run a command on each of these nodes by `process.run`, all started at once.
 
-        `outputs`: files that it writes, as Tool.outputs. `watched`: host -> what is watched on it meanwhile.
+        `outputs`: files that it writes, as Tool.outputs. `watched`: host -> processes and CPUs to watch meanwhile.
         """
-        places = None if cpus is None else sorted(cpus)
-        staged = {h: [Staged(list(argv), places, dict(outputs), watched.get(h))] for h, argv in commands.items()}
+        cpu_list = None if cpus is None else sorted(cpus)
+        staged = {h: [Staged(list(argv), cpu_list, dict(outputs), watched.get(h))] for h, argv in commands.items()}
         self.call(stage, each=staged)
         answers = self.call(run, each=dict.fromkeys(commands, (timeout_s,)), deadline_s=timeout_s + _SLACK_S)
         runs = {}
@@ -512,7 +509,7 @@ class RemoteAgents:
             for message in filter(None, map(self._messages.add, lines)):
                 if message.number == self._number:  # else a late answer
                     answers[message.who] = convert(message.value, Answer)
-                    self._at[message.who] = now
+                    self._answered[message.who] = now
         return answers
 
     def _lost(self) -> AllocationError:

@@ -31,35 +31,31 @@ from iosweep.tools import Step, Streams, Tool
 from iosweep.tools.messages import cause_in
 
 #: Time limit for a file that a rank wrote on another node to become visible here (NFS caches names).
-_SEEN_S = 10.0
+_VISIBLE_S = 10.0
 #: Time limit for Slurm's controller to restart, and seconds between tries to start ranks.
-_RESTART_S, _AGAIN_S = 60.0, 5.0
+_RESTART_S, _RETRY_S = 60.0, 5.0
 #: srun's messages when it could not start anything.
 _NOT_STARTED = re.compile(
     "srun: (error: Unable to (confirm allocation|create step|contact slurm controller)"
     "|error: Task launch for .* failed|Job step creation (still|temporarily) disabled).*"
 )
-#: Time limit for ranks that only say their version.
+#: Time limit for ranks that only print their version.
 _RANKS_S = 120.0
-#: Ranks of a run of this duration are seen by sampling.
+#: In runs from this duration on, sampling sees all ranks.
 _LONG_S = 2.5
 
 
 @dataclass(frozen=True)
 class Commands:
-    """Starts the commands of an allocation.
-
-    `scratch`: a directory below the results, which every node sees; tools write their files there. `job`: the Slurm job
-    that we run in; `remote`: the agents of its nodes.
-    """
+    """Starts the commands of an allocation."""
 
     agent: Agent
     launcher: Launcher
-    scratch: Path
+    scratch: Path  # tools write their files there; below the results, so that every node sees it
     mpiexec: Mpiexec | None
     programs: Mapping[str, Program]
-    job: str | None = None
-    remote: RemoteAgents | None = None
+    job: str | None = None  # the Slurm job that we run in
+    remote: RemoteAgents | None = None  # the agents of its nodes
     pinning: Pinning | None = None
 
     def argv(
@@ -70,21 +66,21 @@ class Commands:
         hosts: Sequence[str] = (),
         binding: Binding | None = None,
     ) -> list[str]:
-        """The command as it is started, with the path of the program whose hash is stored."""
-        exact = [self.programs[tool.name].path if command[0] == tool.program else command[0], *command[1:]]
+        """The command line to start, with the launcher and the path of the program whose hash is stored."""
+        command = [self.programs[tool.name].path if command[0] == tool.program else command[0], *command[1:]]
         if binding:
-            exact += tool.bound(binding.ranks)
+            command += tool.bound(binding.ranks)
         if tool.mpi and self.launcher.allocated and environment.TOKEN in os.environ:
-            exact = ["/usr/bin/env", "-u", environment.TOKEN, *exact]  # srun needs it, ranks must not have it
+            command = ["/usr/bin/env", "-u", environment.TOKEN, *command]  # srun needs it, ranks must not have it
         manager = self.mpiexec.path if self.mpiexec else "mpiexec"
-        argv = self.launcher.argv(exact, tool.mpi, tasks, manager, hosts, binding)
+        argv = self.launcher.argv(command, tool.mpi, tasks, manager, hosts, binding)
         if not (tool.mpi and self.launcher.manager is OPEN_MPI and self.remote):
             return argv
-        there = self.remote.hosts  # of Slurm's variables it needs more than we keep
+        all_hosts = self.remote.hosts  # Open MPI needs more of Slurm's variables than we keep
         job = {
             "SLURM_JOBID": self.job,
-            "SLURM_NODELIST": folded(there),
-            "SLURM_TASKS_PER_NODE": f"{tasks // len(hosts)}(x{len(there)})",
+            "SLURM_NODELIST": folded(all_hosts),
+            "SLURM_TASKS_PER_NODE": f"{tasks // len(hosts)}(x{len(all_hosts)})",
         }
         return ["/usr/bin/env", *(f"{name}={value}" for name, value in job.items()), *argv]
 
@@ -101,7 +97,7 @@ class Commands:
         hosts: Sequence[str] = (),
         step: Step | None = None,
     ) -> tuple[Completed, Streams]:
-        """Run to the end, at most `timeout_s` seconds: one command over all hosts, or one for each of them.
+        """Run one command over all hosts, or one on each host, to the end, for at most `timeout_s` seconds.
 
         `step`: the step that is measured; None to prepare a data set. Raises OSError if it cannot be started,
         AllocationError if there is no scratch directory.
@@ -113,8 +109,8 @@ class Commands:
         watching, cpus = self._watching(tool, tasks, hosts, step, binding), binding.union if binding else None
         if not tool.mpi and self.remote and tuple(hosts) != self.remote.hosts[:1]:  # otherwise it is this node
             clocks = self.remote.clocks()
-            every = dict(zip(hosts, argvs, strict=True))
-            runs = self.remote.run_at_once(every, timeout_s, cpus, tool.outputs, watching)
+            by_host = dict(zip(hosts, argvs, strict=True))
+            runs = self.remote.run_at_once(by_host, timeout_s, cpus, tool.outputs, watching)
             nodes = [
                 {
                     "host": host,
@@ -127,21 +123,21 @@ class Commands:
                 for host, ran in runs.items()
             ]
             streams = {f"{s}@{k}": data for k, ran in enumerate(runs.values()) for s, data in ran.streams.items()}
-            whole = together({host: ran.done for host, ran in runs.items()})
-            return whole, streams | {"hosts": msgspec.json.encode(nodes)}
+            merged = merge({host: ran.done for host, ran in runs.items()})
+            return merged, streams | {"hosts": msgspec.json.encode(nodes)}
         (argv,) = argvs
         if tool.mpi and self.launcher.allocated:
-            done = self._launched(argv, timeout_s, watching)
+            done = self._run_launcher(argv, timeout_s, watching)
         else:
-            (one,) = watching.values() or [Watching(None, [], None)]
+            (watched,) = watching.values() or [Watching(None, [], None)]
             facts = next(iter(self.pinning.nodes.values()), None) if self.pinning else None
-            around = Surroundings.of_node(facts, tuple(one.bound))
-            done = self.agent.run(argv, timeout_s, self.scratch, cpus, one.expected, around=around)
+            around = Surroundings.of_node(facts, tuple(watched.bound))
+            done = self.agent.run(argv, timeout_s, self.scratch, cpus, watched.expected, around=around)
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         if tool.mpi and self.remote and not done.exit_code:
             for name in tool.outputs.values():
                 if any(name in word for word in argv):
-                    end = time.monotonic() + _SEEN_S
+                    end = time.monotonic() + _VISIBLE_S
                     while not (self.scratch / name).is_file() and time.monotonic() < end:
                         time.sleep(0.05)
         if tool.outputs:
@@ -149,17 +145,17 @@ class Commands:
                 streams |= agents.collected(place, tool.outputs)
         return done, streams
 
-    def no_start(self, tool: Tool) -> str | None:
-        """Why the launcher does not start ranks of a tool as one program on all nodes of the job, or None. They are
-        bound as those that are measured, and touch no file."""
+    def launcher_problem(self, tool: Tool) -> str | None:
+        """Why the launcher cannot start ranks of a tool as one program on all nodes of the job; None if it can. Starts
+        ranks that print their version: they are bound like those that measure, and touch no file."""
         assert self.remote
         hosts = self.remote.hosts
         tasks = max(2, len(hosts))
         binding = self.binding(tool, tasks, hosts)
         make_scratch(self.scratch)
         argv = self.argv(tool, tool.version_argv, tasks, hosts, binding)
-        for _ in range(2):  # it may have been chance
-            done = self._launched(argv, _RANKS_S, self._watching(tool, tasks, hosts, None, binding))
+        for _ in range(2):  # a first failure may be chance
+            done = self._run_launcher(argv, _RANKS_S, self._watching(tool, tasks, hosts, None, binding))
             alone = len(re.findall(tool.version_pattern, done.stdout.decode("utf-8", "replace"), re.MULTILINE)) > 1
             if not done.exit_code and not alone:
                 return None
@@ -167,8 +163,8 @@ class Commands:
         said = f"not done within {_RANKS_S:g} s" if done.timed_out else said
         library = mpi(self.programs[tool.name].path)
         linked = f", whose MPI is {library}" if library else ""
-        others = [one for one in SLURM_LAUNCHERS.values() if one.name != self.launcher.name]
-        fitting = " or ".join(one.name for one in others if library in (None, one.mpi))
+        others = [launcher for launcher in SLURM_LAUNCHERS.values() if launcher.name != self.launcher.name]
+        fitting = " or ".join(launcher.name for launcher in others if library in (None, launcher.mpi))
         remedy = f"set launcher to {fitting} in the profile"
         if "run as root" in said:
             remedy = "be another user, or export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
@@ -177,25 +173,25 @@ class Commands:
     def _watching(
         self, tool: Tool, tasks: int, hosts: Sequence[str], step: Step | None, binding: Binding | None
     ) -> dict[str, Watching]:
-        """host -> what is watched on it while a command runs."""
-        wanted, bound = None, list[str]()
+        """host -> the processes and CPUs to watch on it while a command runs."""
+        expected, bound = None, list[str]()
         if (step and self.pinning) or (tool.mpi and self.launcher.allocated):
             time_s = step.time_s if step and len(step.phases) == 1 else None
-            wanted = ExpectedProcesses(self.programs[tool.name].path, tasks // max(1, len(hosts)), tool.mpi, time_s)
+            expected = ExpectedProcesses(self.programs[tool.name].path, tasks // max(1, len(hosts)), tool.mpi, time_s)
         if binding:
             bound = list(dict.fromkeys(map(listed, binding.ranks)))
         elif self.pinning and self.pinning.usable != self.pinning.topology.cpus:
             bound = [listed(self.pinning.usable)]
-        first = self.remote.hosts[0] if self.remote else None  # where we are
-        return {host: Watching(wanted, bound, os.getpid() if host == first else None) for host in hosts}
+        first = self.remote.hosts[0] if self.remote else None  # the node that we are on
+        return {host: Watching(expected, bound, os.getpid() if host == first else None) for host in hosts}
 
-    def _launched(self, argv: Sequence[str], timeout_s: float, watching: Mapping[str, Watching]) -> Completed:
-        """Run ranks on the nodes of the job, counted meanwhile and ended with their launcher. Raises AllocationError if
-        Slurm starts none for a minute."""
+    def _run_launcher(self, argv: Sequence[str], timeout_s: float, watching: Mapping[str, Watching]) -> Completed:
+        """Run a launcher; its ranks are counted on the nodes of the job, and ended with it. Raises AllocationError if
+        Slurm starts no ranks for a minute."""
         assert self.remote and self.job
         end = time.monotonic() + _RESTART_S
         while True:
-            self.remote.call(agents.watch, each={host: [one] for host, one in watching.items()})
+            self.remote.call(agents.begin_watch, each={host: [watched] for host, watched in watching.items()})
             done, left = None, 0
             try:
                 done = self.agent.run(argv, timeout_s, self.scratch, token=True)
@@ -207,7 +203,7 @@ class Commands:
                 answers = self.remote.answers(agents.left_ranks, each=dict.fromkeys(watching, ()))
                 ranks = [f"{rank} on {host}" for host, rs in answers.items() if isinstance(rs, list) for rank in rs]
                 done = replace(done, left_behind=(*done.left_behind, *(ranks or ["ranks that Slurm cannot end"])))
-            watched = self.remote.call(agents.seen, each=dict.fromkeys(watching, (done.silent_s,)))
+            watched = self.remote.call(agents.end_watch, each=dict.fromkeys(watching, (done.silent_s,)))
             seen = {host: node.ranks for host, node in watched.items()}
             refusal = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
             if not refusal or any(seen.values()):
@@ -216,7 +212,7 @@ class Commands:
                 return replace(done, watched=watched, ran_on=seen if counted else None)
             if time.monotonic() > end:
                 raise AllocationError(ExitCode.LOST, f"Slurm starts no ranks: {refusal[0]}")
-            time.sleep(_AGAIN_S)
+            time.sleep(_RETRY_S)
 
 
 def make_scratch(scratch: Path) -> None:
@@ -235,37 +231,37 @@ def make_scratch(scratch: Path) -> None:
 
 
 def remove_scratch(scratch: Path) -> None:
-    """Remove the scratch directory, or a link in its place; not a file, which would not be ours. Raises OSError."""
+    """Remove the scratch directory, or a link in its place, but not a file: it would not be ours. Raises OSError."""
     with safe_paths.folder(scratch.parent) as results:
         if results.size(scratch.name) is None:
             results.remove_tree(scratch.name)
 
 
 def needs_mpiexec(launcher: Launcher, tools: Sequence[Tool], search: str | None = None) -> Mpiexec | Obstacle | None:
-    """The mpiexec for these tools; None if none is needed, or the reason why there is none. `search`: directories in
-    place of PATH."""
+    """Find the mpiexec for these tools: None if none is needed, an Obstacle if there is none. `search`: directories
+    to search instead of PATH."""
     if launcher.manager is None or not any(tool.mpi for tool in tools):
         return None
     return mpiexec(search, launcher.manager)
 
 
-def together(done: Mapping[str, Completed]) -> Completed:
-    """The commands that hosts ran at the same time as one: the worst of each figure.
+def merge(done: Mapping[str, Completed]) -> Completed:
+    """Merge the commands that hosts ran at the same time into one, with the worst value of each field.
 
     Lines of stderr are joined, each with its host; stdout is in the streams.
     """
-    every = list(done.values())
-    failed = next((one for one in every if one.exit_code), every[0])
+    runs = list(done.values())
+    failed = next((run for run in runs if run.exit_code), runs[0])
     return Completed(
         argv=failed.argv,
         exit_code=failed.exit_code,
-        timed_out=any(one.timed_out for one in every),
-        flooded=any(one.flooded for one in every),
-        wall_s=max(one.wall_s for one in every),
-        left_behind=tuple(f"{each} on {host}" for host, one in done.items() for each in one.left_behind),
-        argvs=tuple(one.argv for one in every) if len(every) > 1 else (),
-        watched={host: node for one in every for host, node in one.watched.items()},
+        timed_out=any(run.timed_out for run in runs),
+        flooded=any(run.flooded for run in runs),
+        wall_s=max(run.wall_s for run in runs),
+        left_behind=tuple(f"{process} on {host}" for host, run in done.items() for process in run.left_behind),
+        argvs=tuple(run.argv for run in runs) if len(runs) > 1 else (),
+        watched={host: node for run in runs for host, node in run.watched.items()},
         stderr=b"".join(
-            f"{host}: ".encode() + line for host, one in done.items() for line in one.stderr.splitlines(keepends=True)
+            f"{host}: ".encode() + line for host, run in done.items() for line in run.stderr.splitlines(keepends=True)
         ),
     )

@@ -1,7 +1,7 @@
-"""Whether an allocation can measure, before anything is written to the target: the target, before planning and in the
-job; the programs that measure; the nodes, whether they fit together, and their CPUs.
+"""Checks before an allocation writes to the target: the target (before planning, and in the job), the programs that
+measure, and the nodes (whether they match) with their CPUs.
 
-Only agents touch the target, with a deadline. `unfit` decides by their answers.
+Only agents touch the target, with a deadline. `unfit` turns their answers into an error.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ from iosweep.target.directory import Place
 from iosweep.target.identify import FileSystem, identity
 from iosweep.tools import tools
 
-#: Time limit for the target to answer here, or target.deadline if that is shorter.
+#: Time limit for the target to answer before planning; target.deadline if that is shorter.
 DEADLINE_S = 5.0
 _ON_TARGET = "is on the file system under test; name a directory elsewhere"
-#: What a node answers: None if all is well, why it cannot work there, or what it raised.
+#: A node's answer: None if all is well, a sentence on what is wrong there, or the exception that was raised.
 Answer = str | Exception | None
-#: Below the results: the working directory of tools.
+#: Name of the tools' working directory, below the results.
 SCRATCH = "scratch"
 
 
 @dataclass(frozen=True)
 class Setup:
-    """An allocation that is measured, with what is open for it."""
+    """An allocation that is measured, with the store, output and agents that are open for it."""
 
     plan: Plan
     allocation: Allocation
@@ -113,32 +113,32 @@ def fstype(directory: str) -> str:
 
 
 def lock_problem(agent: Agent, directory: str, lock: str | None) -> str | None:
-    """Why the directory of the locks would be refused; None if it would not, or there is none."""
+    """Why target.lock would be refused; None if it would not, or is not set."""
     if lock is None:
         return None
     try:
-        there = agent.call(identify.identify, lock, "the directory")
-        here = agent.call(identify.identify, directory)
+        lock_facts = agent.call(identify.identify, lock, "the directory")
+        target_facts = agent.call(identify.identify, directory)
     except (Refused, TargetError) as error:
         return f"{lock} cannot be used: {error.strerror if isinstance(error, TargetError) else error}"
     except TargetHangs:
         return f"{lock} does not answer; name another one"
-    return f"{lock} {_ON_TARGET}" if identify.is_same_file_system(there, here) else None
+    return f"{lock} {_ON_TARGET}" if identify.is_same_file_system(lock_facts, target_facts) else None
 
 
-def check_space(made: Plan, cost: Forecast) -> int:
-    """Free bytes of the target. Raises Unusable if the plan does not fit its space, quota or layout; Refused,
-    TargetError and TargetHangs if that is not known here."""
-    target = made.target.directory
+def check_space(plan: Plan, cost: Forecast) -> int:
+    """Check that the plan fits the space, quota and layout of the target; returns its free bytes. Raises Unusable if it
+    does not; Refused, TargetError and TargetHangs if that cannot be determined here."""
+    target = plan.target.directory
     with Agent(DEADLINE_S) as agent:
-        directory = campaign_directory.directory_of(target, made.campaign)
-        room, found = agent.call_all((space.read_room, (target,)), (campaign_directory.read_owner, (directory,)))
-        present = agent.call(trees.measure_usage, Place(directory, str(found.get("uuid"))))["bytes"] if found else 0
-    if not (room["file_system"]["writable"] or found):  # measured elsewhere: `problem` would have refused it
+        directory = campaign_directory.directory_of(target, plan.campaign)
+        room, owner = agent.call_all((space.read_room, (target,)), (campaign_directory.read_owner, (directory,)))
+        present = agent.call(trees.measure_usage, Place(directory, str(owner.get("uuid"))))["bytes"] if owner else 0
+    if not (room["file_system"]["writable"] or owner):  # others measure there: `problem` refuses it where we measure
         raise Refused(f"user {procfs.user_name(os.getuid())} cannot write to {target} here")
-    obstacle = space.too_much(room["space"], present, cost.peak_bytes, cost.inodes, structs.asdict(made.limits))
+    obstacle = space.too_much(room["space"], present, cost.peak_bytes, cost.inodes, structs.asdict(plan.limits))
     obstacle = obstacle or space.over_quota(room["quotas"], max(0, cost.peak_bytes - present), cost.inodes)
-    if made.target.layout:
+    if plan.target.layout:
         obstacle = campaign_directory.unsettable(room["file_system"]["fstype"]) or obstacle
     if obstacle:
         raise Unusable(f"does not fit {target}: {obstacle.what}", obstacle.remedy)
@@ -149,8 +149,8 @@ def check_space(made: Plan, cost: Forecast) -> int:
 
 
 def find_target(setup: Setup, done: Mapping[str, Mapping[int, RecordHead]]) -> FileSystem:
-    """Find the target, of the right type on every node, and see that neither the tools nor the lock are on it; returns
-    its file system as the first node sees it, with the source that results name it by.
+    """Find the target on every node, check its type, and that neither tools nor lock are on it; returns the facts of
+    its file system as the first node sees it, with the source by which results name it.
 
     Results on it are allowed on one machine only, which is noted. Raises AllocationError, Refused.
     """
@@ -171,12 +171,12 @@ def find_target(setup: Setup, done: Mapping[str, Mapping[int, RecordHead]]) -> F
         facts = setup.agent.call(identify.identify, directory)
         if why := other_type(facts):
             raise Refused(why)
-    if way := setup.agent.call(identify.find_open_directory, directory):
+    if danger := setup.agent.call(identify.find_open_directory, directory):
         if identify.is_root():
-            raise Refused(f"root cannot measure on {directory}: {way}")
-        setup.lines.note(way)
+            raise Refused(f"root cannot measure on {directory}: {danger}")
+        setup.lines.note(danger)
     on_root = facts["device"] == Path("/").stat().st_dev
-    if on_root:  # is this the mount point of the file system that was measured before, without the mount?
+    if on_root:  # perhaps the file system that was measured before is not mounted
         targets = [result.target for repetitions in done.values() for result in repetitions.values()]
         before = {identity(t.facts): (t.source, t.fstype) for t in targets if t.directory == directory}
         if before and identity(facts) not in before:
@@ -187,15 +187,15 @@ def find_target(setup: Setup, done: Mapping[str, Mapping[int, RecordHead]]) -> F
                 " measured; is that mounted? (If this is meant, take another campaign name.)",
             )
     results = setup.store.path.absolute()
-    there = next(path for path in (results, *results.parents) if path.exists())
-    if facts["device"] == there.stat().st_dev:
+    existing = next(path for path in (results, *results.parents) if path.exists())
+    if facts["device"] == existing.stat().st_dev:
         setup.lines.note("the results are on the file system under test")
     elif on_root:
         setup.lines.note("the target is on the root file system")
     tools_directory = setup.built and str(setup.built.file.absolute().parent.parent)
     for key, path in (("target.lock", setup.plan.target.lock), ("tools.directory", tools_directory)):
         if path and identify.is_same_file_system(setup.agent.call(identify.identify, path, key), facts):
-            if key == "target.lock" or setup.job:  # a login node may not have seen it
+            if key == "target.lock" or setup.job:  # a login node may not have noticed
                 raise AllocationError(ExitCode.REFUSED, f"{key} {path} {_ON_TARGET}", lasting=True)
             setup.lines.note(f"{key} {path} is on the file system under test")
     ours = campaign_directory.directory_of(directory, setup.plan.campaign)
@@ -206,16 +206,16 @@ def find_target(setup: Setup, done: Mapping[str, Mapping[int, RecordHead]]) -> F
 
 
 def unfit(answers: Mapping[str, Answer]) -> AllocationError | None:
-    """The error that the nodes' answers amount to; None if all nodes can work on the target. Pure."""
-    bad = {
+    """Combine the answers of nodes into an error; None if all nodes can work on the target. Pure."""
+    problems = {
         host: target_error(answer) if isinstance(answer, TargetError) else str(answer)
         for host, answer in answers.items()
         if answer is not None
     }
-    if not bad:
+    if not problems:
         return None
-    fit = [host for host in answers if host not in bad]
-    message = "; ".join(f"on {each}" for each in alike(bad))
+    fit = [host for host in answers if host not in problems]
+    message = "; ".join(f"on {problem}" for problem in alike(problems))
     if fit:
         message += f"; {named(fit)} can work there"
     hangs = any(isinstance(answer, TargetHangs) for answer in answers.values())
@@ -223,33 +223,34 @@ def unfit(answers: Mapping[str, Answer]) -> AllocationError | None:
     return AllocationError(
         ExitCode.HANGS if hangs else ExitCode.REFUSED,
         message,
-        lasting=refused and len(bad) > 1,  # of a single node it is unknown whether the node or the target is at fault
-        nodes=() if len(bad) > 1 and not fit else list(bad),
+        lasting=refused and len(problems) > 1,  # with one node, the node or the target may be at fault
+        nodes=() if len(problems) > 1 and not fit else list(problems),
     )
 
 
 def target_error(error: TargetError) -> str:
-    """A sentence on an error of the target: what its number means, then the system's words."""
-    known = cause_of_number(error.errno)
-    return f"{known.text}: {error.strerror}" if known else str(error.strerror)
+    """A sentence on an error of the target: the meaning of its number, then the system's message."""
+    why = cause_of_number(error.errno)
+    return f"{why.text}: {error.strerror}" if why else str(error.strerror)
 
 
 # In the job: programs and nodes
 
 
 def find_programs(setup: Setup) -> Commands:
-    """Find the programs. Points that lack one are recorded as missing. Raises AllocationError for another build."""
+    """Find the programs. Points whose program cannot be used are recorded as missing. Raises AllocationError if a
+    program is another build than tools.json says."""
     launcher, search = setup.launcher, setup.built.search if setup.built else None
     used = sorted({point.tool for point in setup.allocation.points})
-    asked = {name: find(tools()[name], setup.agent.run, search) for name in used}
-    found = {name: program for name, program in asked.items() if isinstance(program, Program)}
-    mpiexec = needs_mpiexec(launcher, [tools()[name] for name in found], search)
+    results = {name: find(tools()[name], setup.agent.run, search) for name in used}
+    usable = {name: program for name, program in results.items() if isinstance(program, Program)}
+    mpiexec = needs_mpiexec(launcher, [tools()[name] for name in usable], search)
 
     def lacks(point: Point) -> Missing | None:
         """The needs of a point that this machine does not meet."""
         if lacking := launcher.lacks(point):
             return Missing(msgspec.convert(lacking[0], Needs), lacking[1])
-        if isinstance(program := asked[point.tool], Obstacle):
+        if isinstance(program := results[point.tool], Obstacle):
             sha = sha256(point.tool, search) if program.lasting else None
             return Missing(Needs(tool=point.tool, sha256=sha), str(program))
         if tools()[point.tool].mpi and isinstance(mpiexec, Obstacle):
@@ -262,7 +263,7 @@ def find_programs(setup: Setup) -> Commands:
     for point in setup.allocation.points:
         if point.id not in lacking:
             setup.store.set_missing(point.id, None)
-    if setup.built and (other := [p.path for t, p in found.items() if p.sha256 != setup.built.hashes().get(t)]):
+    if setup.built and (other := [p.path for t, p in usable.items() if p.sha256 != setup.built.hashes().get(t)]):
         raise AllocationError(
             ExitCode.REFUSED,
             f"{other[0]} is not the file that {setup.built.file} says; remove {setup.built.file}, and the next run"
@@ -274,7 +275,7 @@ def find_programs(setup: Setup) -> Commands:
         launcher,
         setup.store.path / SCRATCH,
         None if isinstance(mpiexec, Obstacle) else mpiexec,
-        found,
+        usable,
         setup.job.id if setup.job else None,
         setup.remote,
     )
@@ -283,7 +284,7 @@ def find_programs(setup: Setup) -> Commands:
 def check_launcher(setup: Setup, commands: Commands, used: Iterable[str]) -> None:
     """Start ranks of each tool that is used; points of a tool whose ranks do not start are recorded as missing."""
     for name in sorted(used):
-        if tools()[name].mpi and (reason := commands.no_start(tools()[name])):
+        if tools()[name].mpi and (reason := commands.launcher_problem(tools()[name])):
             missing = Missing(Needs(launcher=setup.launcher.name), reason)
             setup.set_missing({point.id: missing for point in setup.allocation.points if point.tool == name})
 
@@ -303,9 +304,9 @@ def keep_build(setup: Setup, commands: Commands) -> str:
 
 
 def inspect(setup: Setup, target: FileSystem, commands: Commands) -> dict[str, NodeFacts]:
-    """host -> what the node is like, the first is ours. `target`: as the first node sees it.
+    """Collect the facts of the nodes; returns host -> facts, this node first. `target`: as this node sees it.
 
-    Raises AllocationError where a node does not see the target, the tools or the results of the first one.
+    Raises AllocationError if another node does not see this node's target, tools or results.
     """
     directory, reserved = setup.plan.target.directory, setup.plan.cpus.reserved
     paths = {name: program.path for name, program in commands.programs.items()}
@@ -318,33 +319,33 @@ def inspect(setup: Setup, target: FileSystem, commands: Commands) -> dict[str, N
     failed = {host: answer if isinstance(answer, Exception) else None for host, answer in answers.items()}
     if error := unfit(failed):
         raise error
-    seen = {host: answer for host, answer in answers.items() if not isinstance(answer, Exception)}
+    nodes = {host: answer for host, answer in answers.items() if not isinstance(answer, Exception)}
     hashes = {name: program.sha256 for name, program in commands.programs.items()}
-    for host, one in seen.items():
-        for name, libraries in one.absent.items():
+    for host, node in nodes.items():
+        for name, libraries in node.absent.items():
             lacks = f"{name} cannot run on {host}: {', '.join(libraries)} is not found there"
             raise AllocationError(ExitCode.REFUSED, lacks, nodes=[host])
-        if wrong := _difference(target, hashes, one):
-            if setup.built and one.builds != hashes:
+        if wrong := _difference(target, hashes, node):
+            if setup.built and node.builds != hashes:
                 wrong += f"; is tools.directory ({setup.built.file.parent.parent}) mounted there?"
-            # another job may be given other nodes, unless each has a disk of this name
-            each_own = identity(target) != identity(one.target) and target["source"] == one.target["source"]
+            # another job may get nodes that match, unless the target is a disk of each node
+            local_disks = identity(target) != identity(node.target) and target["source"] == node.target["source"]
             differs = f"{host} differs from {remote.hosts[0]}: {wrong}"
-            raise AllocationError(ExitCode.REFUSED, differs, lasting=each_own, nodes=[host])
+            raise AllocationError(ExitCode.REFUSED, differs, lasting=local_disks, nodes=[host])
     results = setup.store.path.absolute()
-    ours = str(results / "plans" / f"{setup.plan.digest}.json")
-    if away := [host for host, theirs in remote.call(hash_of, ours).items() if theirs != hash_of(ours)]:
+    plan_file = str(results / "plans" / f"{setup.plan.digest}.json")
+    if without := [host for host, digest in remote.call(hash_of, plan_file).items() if digest != hash_of(plan_file)]:
         raise AllocationError(
             ExitCode.REFUSED,
-            f"{named(away)}: the results {results} do not exist there; every node must see the directory that"
+            f"{named(without)}: the results {results} do not exist there; every node must see the directory that"
             " snakemake runs in",
-            nodes=away,
+            nodes=without,
         )
-    return {host: structs.replace(one.node, host=host) for host, one in seen.items()}
+    return {host: structs.replace(node.node, host=host) for host, node in nodes.items()}
 
 
 def _difference(here: FileSystem, builds: Mapping[str, str], there: NodeAnswer) -> str | None:
-    """Why a node cannot measure with the first one, whose target and builds of tools these are; None if it can."""
+    """Why a node (`there`) cannot measure with the first one; None if it can. `here`, `builds`: of the first one."""
     target = there.target
     if identity(here) != identity(target):
         return (
@@ -360,7 +361,7 @@ def _difference(here: FileSystem, builds: Mapping[str, str], there: NodeAnswer) 
 
 
 def pin(setup: Setup, nodes: Mapping[str, NodeFacts]) -> pinning.Pinning:
-    """Decide which CPUs ranks are bound to, and keep ourselves to the usable ones.
+    """Decide which CPUs ranks are bound to, and keep our own processes to the usable CPUs.
 
     Points with more ranks than CPUs are recorded as missing. Raises Refused.
     """
