@@ -166,7 +166,7 @@ OTHERS = ("-5", "+1.5e-3", "-.5", "a=b", "", "fio --name=x", " a=b", "\xa0", -5,
 def test_text_like_a_formula_is_escaped_and_other_cells_are_unchanged() -> None:
     for text in (*FORMULAS, *(f"{blank}=1" for blank in DROPPED)):
         assert harmless(text) == f"'{text}"
-        assert harmless_array(pa.array(["a", text, None])).to_pylist() == ["a", f"'{text}", None]
+        assert harmless_array(["a", text, None], pa.array(["a", text, None])).to_pylist() == ["a", f"'{text}", None]
     for cell in OTHERS:
         assert harmless(cell) == cell
-        assert harmless_array(pa.array([cell])).to_pylist() == [cell]
+        assert harmless_array([cell], pa.array([cell])).to_pylist() == [cell]

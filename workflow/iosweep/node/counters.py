@@ -132,6 +132,8 @@ class IoCounters:
         self._counting = self.stats if all(map(_counts, self.stats)) else []
         folders = [file.parent.resolve() for file in self.stats]
         self._disks = [folder.parent if (folder / "partition").exists() else folder for folder in folders]
+        # device numbers (`8:0`), by which I/O limits name the disks
+        self.disk_numbers = [number for disk in self._disks if (number := text(disk / "dev"))]
         # Linux 5.5 and later count flushes; a device mapper does not
         volatile = self._disks and all(text(disk / "queue/write_cache") == "write back" for disk in self._disks)
         self._flushing = [disk / "stat" for disk in self._disks] if volatile else []
@@ -178,10 +180,6 @@ class IoCounters:
             device_flushes=None if began is None or ended is None or ended < began else ended - began,
             memory=self.memory,
         )
-
-    def disk_numbers(self) -> list[str]:
-        """Device numbers (`8:0`) of the disks, by which I/O limits name them."""
-        return [number for disk in self._disks if (number := text(disk / "dev"))]
 
 
 def _devices_of(mount: Mounted, mount_of: MountOf, sys: Path, steps: int = 0) -> tuple[tuple[str, ...], str]:

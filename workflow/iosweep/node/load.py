@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -459,7 +460,7 @@ def quotas(membership: str | None = None, root: Path = Path("/sys/fs/cgroup")) -
     `membership`: the text of /proc/self/cgroup.
     """
     counts_of = {}
-    for group in _groups(membership, root):
+    for group in _groups(membership or procfs.text("/proc/self/cgroup") or "", root):
         text = procfs.text(group / "cpu.stat") or ""
         counts = {name: int(count) for name, count in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}
         # version 2 counts in microseconds, version 1 in nanoseconds
@@ -474,7 +475,7 @@ def io_limits(
     """The lowest limits that the control groups of this process set on I/O of block devices (`8:0`), from io.max of
     version 2: `rbps`, `wbps` in bytes/s; `riops`, `wiops` in operations/s. Limits that are not set are left out."""
     lowest: dict[str, int] = {}
-    for group in _groups(membership, root) if devices else ():
+    for group in _groups(membership or procfs.text("/proc/self/cgroup") or "", root) if devices else ():
         for line in (procfs.text(group / "io.max") or "").splitlines():
             device, _, limits = line.partition(" ")
             for name, value in re.findall(r"(\w+)=(\d+)", limits) if device in devices else ():
@@ -482,10 +483,9 @@ def io_limits(
     return lowest
 
 
-def _groups(membership: str | None, root: Path) -> list[Path]:
-    """The control groups of this process and all groups above them that have a cpu.stat."""
-    if membership is None:
-        membership = procfs.read("self", "cgroup").decode("utf-8", "replace")
+@lru_cache(maxsize=4)  # they are read before and after each command
+def _groups(membership: str, root: Path) -> list[Path]:
+    """The control groups of a process and all groups above them that have a cpu.stat."""
     groups = []
     for controllers, path in re.findall(r"^\d+:(|[^:]*\bcpu\b[^:]*):(/.*)$", membership, re.MULTILINE):
         inner = Path("/" if ".." in Path(path).parts else path)  # `..`: outside of this container's view

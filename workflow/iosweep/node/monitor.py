@@ -94,7 +94,7 @@ class NodeWatch:
             self._counters.moved(self._before, after),
             dirty_bytes=self._monitor.dirty_bytes(),
             still_s=self._monitor.still_s(),
-            io_limits=load.io_limits(self._counters.disk_numbers()),
+            io_limits=load.io_limits(self._counters.disk_numbers),
         )
         watched = Watched(moved=moved)
         if self._snapshots:

@@ -26,7 +26,7 @@ from msgspec import structs
 
 from iosweep.node import load, procfs
 from iosweep.node.counters import Moved
-from iosweep.node.environment import without_token
+from iosweep.node.environment import TOKEN, without_token
 from iosweep.node.load import Load
 from iosweep.node.monitor import Watched
 from iosweep.node.ranks import Looks
@@ -140,7 +140,7 @@ def run(
                 stderr=stderr,
                 start_new_session=True,
                 cwd=directory,
-                env=None if token else without_token(),
+                env=without_token() if TOKEN in os.environ and not token else None,
             )
         finally:
             os.sched_setaffinity(0, mask)

@@ -171,9 +171,10 @@ class Store:
             self.damaged[file] = _CHANGED
         return None
 
-    def missing(self) -> dict[str, Missing]:
-        """point -> why it could not be measured at the last attempt."""
-        files = {point: self._file(point, "missing.json") for point in self.points()}
+    def missing(self, points: Iterable[str] | None = None) -> dict[str, Missing]:
+        """point -> why it could not be measured at the last attempt. points: None for all."""
+        there = self.points() if points is None else [p for p in points if self._is_folder("points", p)]
+        files = {point: self._file(point, "missing.json") for point in there}
         read = {point: self._read_whole(documents.read_as, file, Missing) for point, file in files.items()}
         return {point: missing for point, missing in read.items() if missing}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import multiprocessing
 import os
 import signal
@@ -62,18 +61,12 @@ def make_tables(plan: Plan, results: Path, judge_again: bool = False) -> None:
     if os.access(results, os.W_OK) and reader.is_outdated():
         _judge_in_processes(reader)
     origins = Origins()
-    collects_garbage = gc.isenabled()
-    gc.disable()  # rows have no reference cycles, and the search for them took a quarter of the time
-    try:
-        with CampaignTables(results) as tables:
-            _write_results(plan, store, reader, tables, origins)
-            for name, facts in nodes.items():
-                tables.add_node(name, facts.row() | {"used_cpus": origins.used_cpus(name)})
-            builds = _builds(store, origins.builds)
-            tables.finish({**_about(plan, origins, results), "builds": builds, "damaged": _damaged_files(store)})
-    finally:
-        if collects_garbage:
-            gc.enable()
+    with CampaignTables(results) as tables:
+        _write_results(plan, store, reader, tables, origins)
+        for name, facts in nodes.items():
+            tables.add_node(name, facts.row() | {"used_cpus": origins.used_cpus(name)})
+        builds = _builds(store, origins.builds)
+        tables.finish({**_about(plan, origins, results), "builds": builds, "damaged": _damaged_files(store)})
 
 
 # Judged records
@@ -212,7 +205,9 @@ def _volume(target: MeasuredTarget) -> str:
 
 def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: CampaignTables, origins: Origins) -> None:
     """Write the rows of every stored repetition, and a row for each that is missing."""
-    refusals, lacking = store.documents(Refusal), store.missing()
+    refusals = store.documents(Refusal)
+    directory = str(Path(plan.target.directory).absolute())
+    shared = {"campaign": plan.campaign, "target_directory": directory, "left": False, "unneeded": False}
     ramps = {sweep.ramp for sweep in plan.sweeps if sweep.ramp}
     depends = ramps or any(point.repetitions.confirm for point in plan.points)
     done: dict[str, Mapping[int, RecordHead]] = {}
@@ -227,7 +222,7 @@ def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: Campa
             records = reader.read(point)
             done[point.id] = records.done
             rows = {}
-            base = _base_values(plan, point)
+            base = _base_values(shared, point)
             for r in records.judged:
                 agreement.add(headlines, point, r)
                 origins.add(point, r)
@@ -235,6 +230,7 @@ def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: Campa
             stored.append((rows, records.reasons))
         selecting = {p.id: selection(p, done[p.id]) for p in allocation.points}
         still_needed = still_wanted(allocation, selecting, allocation.points)
+        lacking = store.missing(None if depends else still_needed)
         needs = wanted(plan, done, lacking) if depends else Wanted({}, {}, {})
         refusal = refusals.get(allocation.name)
         later = (refusal.reason if refusal else NOT_YET, "left")
@@ -247,7 +243,7 @@ def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: Campa
             damaged = _damaged_records(store, point.id) if absent else {}
             reasons = {number: why for number, why in damaged.items() if number in absent} | reasons
             if absent and not rows and not reasons:
-                cells += _missing_rows(plan, tables, point, None, *next(iter(absent.values())))
+                cells += _missing_rows(shared, tables, point, None, *next(iter(absent.values())))
                 continue
             for number in sorted({*rows, *reasons, *absent}):
                 if number in rows:
@@ -257,7 +253,7 @@ def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: Campa
                 if reason := reasons.get(number):
                     again = "the next run measures it again" if state == "left" else why
                     why = "; ".join(filter(None, (reason, again)))
-                cells += _missing_rows(plan, tables, point, number, why, state)
+                cells += _missing_rows(shared, tables, point, number, why, state)
         tables.add(cells, agreement.agreements(headlines))
         if not ramps:
             done.clear()
@@ -277,13 +273,13 @@ def _add_judged(tables: CampaignTables, point: Point, base: Values, r: JudgedRec
 
 
 def _missing_rows(
-    plan: Plan, tables: CampaignTables, point: Point, repetition: int | None, reason: str, state: str
+    shared: Values, tables: CampaignTables, point: Point, repetition: int | None, reason: str, state: str
 ) -> Iterator[Cells]:
     """Rows without figures, one for each phase. state: the column to set, `left` or `unneeded`; empty for neither."""
     for phase in point.measured():
         yield tables.cells(
             {
-                **_base_values(plan, point),
+                **_base_values(shared, point),
                 **_phase_values(point.tool, phase.name, tuple(point.options)),
                 **verdict_columns("missing", [reason], {}),
                 "repetition": repetition,
@@ -294,19 +290,16 @@ def _missing_rows(
         )
 
 
-def _base_values(plan: Plan, point: Point) -> Values:
+def _base_values(shared: Values, point: Point) -> Values:
     """Values common to all rows of a point."""
     options = tools()[point.tool].options
     return {
-        "campaign": plan.campaign,
+        **shared,
         "sweeps": ",".join(point.sweeps),
         "point": point.id,
         "tool": point.tool,
         "nodes": point.nodes,
         "phase_time_s": point.phase_time_s,
-        "target_directory": str(Path(plan.target.directory).absolute()),
-        "left": False,
-        "unneeded": False,
         **{options[name].column: value for name, value in point.options.items() if name in options},
     }
 
