@@ -1,6 +1,7 @@
 """The exact fio commands, the file sets they work on, the combinations that are refused; and that fio takes them."""
 
 import subprocess
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -78,13 +79,14 @@ def test_one_pass_has_no_time() -> None:
 def test_a_set_is_written_completely() -> None:
     for size, block in ((1 << 30, 1 << 20), (64 << 10, 64 << 10), (96 << 10, 32 << 10), (4608, 512)):
         prepare = FIO.file_set(step("rand_read", DATA | {"file_size": size}), "fresh").prepare
-        assert prepare
+        assert prepare and prepare("/t") != prepare("/u")
+        seed = zlib.crc32(b"/t")  # sets of two nodes do not deduplicate
         assert (
             prepare("/t")
             == (
                 f"fio --name=prepare --directory=/t --filename_format=$jobnum.$filenum --rw=write --bs={block}"
-                f" --size={3 * size} --nrfiles=3 --numjobs=2 --ioengine=psync --refill_buffers --end_fsync=1"
-                f" --fallocate=none {LAST}"
+                f" --size={3 * size} --nrfiles=3 --numjobs=2 --ioengine=psync --refill_buffers --randseed={seed}"
+                f" --end_fsync=1 --fallocate=none {LAST}"
             ).split()
         )
 

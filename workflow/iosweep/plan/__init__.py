@@ -2,9 +2,9 @@
 
 | module | what it does |
 |---|---|
-| expand.py | axes -> points with their ids; points -> allocations; seeds |
-| model.py | `Plan`, `Point`, `Allocation`, and their file |
-| forecast.py | time, bytes, files and memory that a plan will take; limits that it exceeds |
+| expand.py | axes -> points with their ids; points -> allocations |
+| model.py | `Plan`, `Point`, `Allocation`, and their file; the seed of a command |
+| forecast.py | time, bytes, files and buffers that a plan will take; limits of time and bytes that it exceeds |
 | headline_groups.py | which points compete for a headline figure |
 | launchers.py | srun, mpirun, mpiexec ...: the command line that starts ranks |
 """

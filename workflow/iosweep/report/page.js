@@ -1,6 +1,6 @@
 // What the other scripts share. Everything from the campaign is set as text, never as HTML.
 
-// The data of the page is compressed (files/embedded.py): base64 of a zlib stream.
+// The data of the page is compressed (page.py): base64 of a zlib stream.
 async function unpacked(place) {
   const packed = Uint8Array.from(atob(place.textContent), (letter) => letter.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));

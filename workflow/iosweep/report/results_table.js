@@ -192,7 +192,7 @@ function sortBy(i) {
   show();
 }
 
-// What a spreadsheet would take for a formula is made text, as in safe_csv.py.
+// What a spreadsheet would take for a formula is made text, as in results.csv.
 function harmless(text) {
   const number = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
   return /^(?:[\x00-\x20\x7f-\xa0\xad\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff]*[-=+@\uff1d\uff0b\uff20\uff0d]|[\t\r\n])/.test(text) && !number.test(text) ? `'${text}` : text;

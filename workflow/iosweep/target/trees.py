@@ -381,7 +381,7 @@ def truncate_files(place: Place, below: str, names: list[str], size: int) -> Non
                     os.ftruncate(file, size)
 
 
-# Contents of files: sample blocks, compressed and compared (judged in judge/checks/contents.py)
+# Contents of files: sample blocks, compressed and compared (judged in judge/checks/files.py)
 
 #: Files of a sample, blocks of all these files together, and bytes of a block: takes 4 ms of CPU.
 FILES, BLOCKS, BLOCK_BYTES = 4, 32, 8 << 10

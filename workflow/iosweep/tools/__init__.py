@@ -7,7 +7,7 @@ the parser of what the tool prints. Pure throughout: nothing in a tool folder to
 | module | what it does |
 |---|---|
 | axes.py | axes, options and phases that tools share |
-| <tool>/command.py | its options and phases; the command line of a phase |
+| <tool>/command.py | its options and phases; the command line of a phase, and of the data set that it needs |
 | <tool>/output.py | its output -> figures, evidence, problems: `parse` for campaigns, `read` for files of others |
 | ior/records.py, fio/records.py | the records in that output |
 | fio/nodes.py | reports of several nodes -> one: histograms, windows, sums |

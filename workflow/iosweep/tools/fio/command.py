@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -200,6 +201,7 @@ def _prepare(directory: str, threads: int, count: int, size: int) -> list[str]:
         f"--numjobs={threads}",
         "--ioengine=psync",
         "--refill_buffers",
+        f"--randseed={zlib.crc32(directory.encode())}",  # or the sets of all nodes are alike
         "--end_fsync=1",
         "--fallocate=none",
         *_QUICK,
