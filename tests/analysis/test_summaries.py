@@ -232,7 +232,7 @@ def test_the_runner_and_the_report_agree_on_the_best_point_and_on_when_to_stop(t
             fresh = fresh_numbers(plan, allocation, {contest: members}, chose, ())
             assert best and {best.result.point: [7]} == fresh
             seen["suspect"] += any(one.verdict == "suspect" and not one.confirms for one in best.result.rows)
-        wanted = remaining.still_wanted(allocation, chose, plan.points)
+        wanted = remaining.open_before_confirming(allocation, chose, plan.points)
         for one in summary:
             if one.headline and one.headline.n >= 3:
                 interval = one.headline.interval

@@ -22,7 +22,7 @@ from iosweep.commands import cli, watch
 from iosweep.commands.terminal import safe_console
 from iosweep.commands.watch import AllocationProgress, Progress, read_progress
 from iosweep.jobs.pending import Queue
-from iosweep.judge.remaining import Ran, pace, ran, to_go_s
+from iosweep.judge.remaining import RunTimes, pace, run_times, to_go_s
 from iosweep.plan.model import Plan
 from iosweep.store.record import DataSet, Missing, Needs, Refusal
 from machine import Scripted
@@ -58,7 +58,7 @@ def shown(snapshot: Progress, width: int = 80) -> str:
 def test_the_rest_of_a_steady_campaign_takes_as_long_as_its_first_points(tmp_path: Path) -> None:
     plan = make(tmp_path)
     for took_s in (1.2, 1.9, 4.0):
-        found = pace(plan, [Ran(p.id, BEGAN, took_s) for p in plan.points[:3]])
+        found = pace(plan, [RunTimes(p.id, BEGAN, took_s) for p in plan.points[:3]])
         there = {"sets.fio-read-16m-1": DataSet(files=2)}
         rest_s = to_go_s(plan, found, {p.id: 2 for p in plan.points[3:]}, there)
         assert rest_s == pytest.approx(took_s * 2 * len(plan.points[3:]))
@@ -67,7 +67,7 @@ def test_the_rest_of_a_steady_campaign_takes_as_long_as_its_first_points(tmp_pat
 def test_data_sets_that_are_not_there_take_as_long_as_the_others_did(made: Watched) -> None:
     point = made.plan.points[0]
     sets = {"sets.fio-read-16m-1": DataSet(wall_s=20.0, files=1, file_size_bytes=16 << 20)}
-    found = pace(made.plan, [ran(made.record(point, 1.4, before_s=20.5))])  # its set was prepared before
+    found = pace(made.plan, [run_times(made.record(point, 1.4, before_s=20.5))])  # its set was prepared before
     two = next(p for p in made.plan.points if p.options["threads_per_node"] == 2)
     assert to_go_s(made.plan, found, {point.id: 1}, sets) == pytest.approx(1.4)
     assert to_go_s(made.plan, found, {two.id: 1}, sets) == pytest.approx(1.4 + 40)

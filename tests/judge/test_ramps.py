@@ -8,7 +8,7 @@ from judge.test_remaining import HERE, depth, left, measured, result
 
 from campaign import document, make
 from iosweep.judge.best import Reached, climbs, reached
-from iosweep.judge.remaining import find, wanted
+from iosweep.judge.remaining import find, open_repetitions
 from iosweep.plan.model import Plan
 from iosweep.store.record import Missing, Needs, RecordHead
 
@@ -62,7 +62,7 @@ def test_it_is_climbed_step_by_step(plan: Plan) -> None:
 
 
 def test_what_is_not_needed_has_a_reason(plan: Plan) -> None:
-    found = wanted(plan, measured(plan, {1: [1.0] * 2, 2: [2.0] * 2, 4: [2.0] * 2, 8: [2.0] * 2}), ())
+    found = open_repetitions(plan, measured(plan, {1: [1.0] * 2, 2: [2.0] * 2, 4: [2.0] * 2, 8: [2.0] * 2}), ())
     assert found.unneeded == {depth(plan, d): "not needed: no certain gain above queue depth 2" for d in (16, 32)}
     assert (found.now, found.later) == ({}, {})
 
@@ -73,7 +73,7 @@ def test_a_point_that_another_sweep_asks_for_is_measured(tmp_path: Path) -> None
     del text["sweeps"][1]["ramp"]
     plan = make(tmp_path, text)
     assert left(plan, {}, {}, HERE) == {"1-node": {depth(plan, 1): [1], depth(plan, 32): [1]}}
-    found = wanted(plan, measured(plan, {d: [1.0] for d in (1, 2, 4, 32)}), ())
+    found = open_repetitions(plan, measured(plan, {d: [1.0] for d in (1, 2, 4, 32)}), ())
     assert set(found.unneeded) == {depth(plan, 8), depth(plan, 16)}
 
 
@@ -91,7 +91,7 @@ def test_over_nodes_each_job_decides_by_what_is_stored(tmp_path: Path) -> None:
     assert list(left(plan, {}, {}, here)) == ["1-node", "2-nodes", "4-nodes", "8-nodes"]  # all may be submitted
     stored = {point: {1: result(point, 1, 5.0)} for point in points[:3]}
     assert left(plan, stored, {}, here) == {}
-    assert wanted(plan, stored, ()).unneeded == {points[3]: "not needed: no certain gain above 1 node"}
+    assert open_repetitions(plan, stored, ()).unneeded == {points[3]: "not needed: no certain gain above 1 node"}
 
 
 def test_a_step_that_cannot_be_measured_is_passed_over(plan: Plan) -> None:

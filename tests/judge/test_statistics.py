@@ -14,7 +14,7 @@ from iosweep.judge import statistics
 from iosweep.judge.agreement import (
     COUNTED,
     Headlines,
-    Ran,
+    MeasuredOn,
     RepeatedFigure,
     agree,
     agreements,
@@ -168,11 +168,11 @@ def test_few_nights_and_a_night_alone_are_no_change() -> None:
 
 
 #: Two jobs on nodes of their own.
-ELSEWHERE: list[Ran] = [("n1", "1"), ("n2", "2")]
+ELSEWHERE: list[MeasuredOn] = [("n1", "1"), ("n2", "2")]
 
 
-def found(values: list[float], ran: list[Ran] | None = None) -> Finding:
-    return precise(RepeatedFigure(("fio", 1), "rand_read", values, ran=ran or []), interval(values))
+def found(values: list[float], measured_on: list[MeasuredOn] | None = None) -> Finding:
+    return precise(RepeatedFigure(("fio", 1), "rand_read", values, measured_on=measured_on or []), interval(values))
 
 
 def test_repetitions_that_do_not_repeat_are_found(snapshot: SnapshotAssertion) -> None:
@@ -200,18 +200,18 @@ def test_repetitions_that_do_not_repeat_are_found(snapshot: SnapshotAssertion) -
 
 def test_repetitions_on_different_nodes_are_not_of_one_thing() -> None:
     assert found([100.0, 101.0, 102.0], ELSEWHERE).outcome == "not checked"
-    assert intervals([RepeatedFigure(("fio", 1), "rand_read", [100.0, 101.0, 102.0], ran=ELSEWHERE)]) == [None]
+    assert intervals([RepeatedFigure(("fio", 1), "rand_read", [100.0, 101.0, 102.0], measured_on=ELSEWHERE)]) == [None]
 
 
 def test_repetitions_of_the_same_nodes_or_of_one_job_are_alike() -> None:
-    for ran, same in (
+    for measured_on, same in (
         ([("n1", None), ("n1", None)], True),
         ([("n1,n2", "1"), ("n2,n1", "2")], True),
         ([("n1", "1"), ("n2", "2")], False),
         ([("n1", "1"), ("n2", "1"), ("n1", "1")], True),  # a job dealt them out
         ([(None, None)], True),
     ):
-        assert RepeatedFigure(("fio", 1), "rand_read", ran=ran).comparable == same, ran
+        assert RepeatedFigure(("fio", 1), "rand_read", measured_on=measured_on).comparable == same, measured_on
 
 
 def test_noisy_points_of_the_phase_make_few_repetitions_undecided_not_suspect() -> None:
@@ -225,7 +225,7 @@ def test_neither_fresh_repetitions_nor_those_of_other_nodes_change_the_intervals
     chose = [
         RepeatedFigure(("fio", 1), "rand_read", [draw.lognormvariate(0, 0.02) for _ in range(5)]) for _ in range(6)
     ]
-    for more in ({"confirms": True}, {"ran": ELSEWHERE}):
+    for more in ({"confirms": True}, {"measured_on": ELSEWHERE}):
         wild = RepeatedFigure(("fio", 1), "rand_read", [1.0, 1.9, 0.6], **more)
         assert intervals([*chose, wild])[:-1] == intervals(chose), more
 

@@ -36,7 +36,7 @@ def test_every_node_answers_and_an_error_names_its_node(local_job: str, tmp_path
     words = "echo Welcome; echo '1 n1 0/1 x' | tr 1 7; printf 'to this site'; echo warning >&2"
     local_srun.install(tmp_path, words)
     with remote(local_job) as made:
-        assert set(made.call(node_agent.hello)) == {"n1", "n2"}
+        assert set(made.call(node_agent.slurm_step)) == {"n1", "n2"}
         assert made.step.startswith(f"{local_job}.")
         assert [*made.call(hash_of, each={"n2": [sys.executable]})] == ["n2"]
         assert made.call(hash_of, sys.executable) == dict.fromkeys(HOSTS, hash_of(sys.executable))
@@ -45,7 +45,7 @@ def test_every_node_answers_and_an_error_names_its_node(local_job: str, tmp_path
         with pytest.raises(TargetError) as caught:
             made.run_at_once({"n1": ["/bin/true"], "n2": ["/nonexistent/tool"]}, PATIENCE_S)
         assert caught.value.node == "n2"
-        assert made.call(node_agent.hello)  # none of that ends them
+        assert made.call(node_agent.slurm_step)  # none of that ends them
 
 
 @pytest.mark.local
@@ -88,7 +88,7 @@ def test_a_node_that_does_not_answer_is_named_and_its_agent_ended(local_job: str
             one.suspend()
         for deadline_s in (0.5, 5, 50):  # until it is long enough for the other one
             with pytest.raises(TargetHangs) as caught:
-                made.call(node_agent.hello, deadline_s=deadline_s)
+                made.call(node_agent.slurm_step, deadline_s=deadline_s)
             if caught.value.nodes == ("n2",):
                 break
         assert caught.value.nodes == ("n2",)
@@ -140,7 +140,7 @@ from iosweep.slurm import query
 with RemoteAgents(job, hosts, 600) as agents:
     ran = agents.run_at_once(dict.fromkeys(hosts, given[0]), 600)
     answer = {
-        "step": agents.step, "steps": query._steps(job), "hello": agents.call(node_agent.hello),
+        "step": agents.step, "steps": query._steps(job), "hello": agents.call(node_agent.slurm_step),
         "whole": {host: [getattr(one.done, name) == random.Random(host + name).randbytes(1 << 20)
                          for name in ("stdout", "stderr")] for host, one in ran.items()},
         "clocks": [abs(clock.offset_s) <= clock.error_s for clock in agents.clocks().values()],

@@ -77,53 +77,53 @@ HOSTS = ("n1", "n2", "n3")
 def test_what_changed_while_it_was_read_is_written_anew(sets: tuple[DataSets, Writer, Path]) -> None:
     found, writer, ours = sets
     files = file_set("0.0", "1.0")
-    evidence = found.ready(files, "fio", HOSTS)
+    evidence = found.ensure_complete(files, "fio", HOSTS)
     assert found.changed(files, HOSTS) == ()
     with (ours / "sets/s.node1/1.0").open("r+b") as file:
         file.write(b"other")
     assert found.changed(files, HOSTS) == ("files were written to or truncated (1.0 was the last)",)
     assert sorted(path.name for path in (ours / "sets").iterdir()) == ["s", "s.node2"]  # also for the next run
-    assert found.ready(files, "fio", HOSTS) == evidence
+    assert found.ensure_complete(files, "fio", HOSTS) == evidence
     assert writer.calls[1:] == [(("n3",), ["s.node1"])]
 
 
 def test_each_node_has_its_files_and_another_writes_them(sets: tuple[DataSets, Writer, Path]) -> None:
     found, writer, ours = sets
     files = file_set("0.0", "1.0")
-    evidence = found.ready(files, "fio", HOSTS)
+    evidence = found.ensure_complete(files, "fio", HOSTS)
     # who reads it must not have it in its cache
     assert writer.calls == [(("n2", "n3", "n1"), ["s", "s.node1", "s.node2"])]
     assert (evidence.wrong, evidence.files, evidence.set_bytes) == ((), 6, 6 * 4096)
     assert (evidence.holes != "found", evidence.self_readers) == (True, ())
     stored = found._store.documents(DataSet)
     assert [stored[name].argv[:2] for name in ("sets.s", "sets.s.node1", "sets.s.node2")] == [("started", "write")] * 3
-    assert found.ready(files, "fio", HOSTS) == evidence
+    assert found.ensure_complete(files, "fio", HOSTS) == evidence
     assert len(writer.calls) == 1
     # other nodes of the same allocation find some that they have written themselves
-    assert found.ready(files, "fio", ("n1", "n3")).self_readers == ("n3",)
-    assert found.ready(files, "fio", ("n2", "n3")).self_readers == ("n2", "n3")
+    assert found.ensure_complete(files, "fio", ("n1", "n3")).self_readers == ("n3",)
+    assert found.ensure_complete(files, "fio", ("n2", "n3")).self_readers == ("n2", "n3")
     # one node has the first of them; more nodes than before want more
-    alone = found.ready(files, "fio", ("n2",))
+    alone = found.ensure_complete(files, "fio", ("n2",))
     assert alone == structs.replace(evidence, files=2, set_bytes=2 * 4096, self_readers=None, sample=alone.sample)
     assert (evidence.sample and evidence.sample.files, alone.sample and alone.sample.files) == (6, 2)
-    assert found.ready(files, "fio", (*HOSTS, "n4")).wrong == ()
+    assert found.ensure_complete(files, "fio", (*HOSTS, "n4")).wrong == ()
     assert writer.calls[1:] == [(("n1",), ["s.node3"])]
     # after a failure all are looked at: what was changed is written anew, and nothing else
     (ours / "sets/s.node1/1.0").write_bytes(b"short")
     (step,) = make(ours.parents[1], document()).points[0].steps
     assert found.look_again(step, files, evidence, HOSTS, ended_well=False).unclear
-    assert found.ready(files, "fio", HOSTS).wrong == ()
+    assert found.ensure_complete(files, "fio", HOSTS).wrong == ()
     assert writer.calls[2:] == [(("n3",), ["s.node1"])]
 
 
 def test_one_set_of_all_nodes(sets: tuple[DataSets, Writer, Path]) -> None:
     found, writer, _ = sets
-    evidence = found.ready(file_set("0", "1", of_all_nodes=True), "fio", HOSTS)
+    evidence = found.ensure_complete(file_set("0", "1", of_all_nodes=True), "fio", HOSTS)
     assert writer.calls == [(HOSTS, ["s"])]
     assert (evidence.files, evidence.set_bytes, evidence.wrong) == (2, 2 * 4096, ())
     # ranks read what those of the next node have written
     assert evidence.self_readers == ()
-    assert found.ready(file_set("0", "1", of_all_nodes=True), "fio", (*HOSTS[1:], "n1")).self_readers == (
+    assert found.ensure_complete(file_set("0", "1", of_all_nodes=True), "fio", (*HOSTS[1:], "n1")).self_readers == (
         "n2",
         "n3",
         "n1",
@@ -134,9 +134,9 @@ def test_one_set_of_all_nodes(sets: tuple[DataSets, Writer, Path]) -> None:
 def test_one_node_cannot_write_its_files(sets: tuple[DataSets, Writer, Path], tmp_path: Path) -> None:
     found, writer, _ = sets
     writer.fails = "s.node1"
-    wrong = found.ready(file_set("0"), "fio", ("n1", "n2")).wrong
+    wrong = found.ensure_complete(file_set("0"), "fio", ("n1", "n2")).wrong
     assert any("exit code 28" in each for each in wrong)
     kept = msgspec.json.decode((tmp_path / "results/sets/sets.s.node1.json").read_bytes())
     assert (kept["hosts"], kept["exit_code"], kept["stderr"]) == (["n1"], 28, "\nno space\n")
     writer.fails = ""
-    assert found.ready(file_set("0"), "fio", ("n1", "n2")).wrong == ()
+    assert found.ensure_complete(file_set("0"), "fio", ("n1", "n2")).wrong == ()

@@ -109,7 +109,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def wrong(place: Path, directory: Path | str, more: str = "") -> str | None:
     """What is wrong with a target, as `line: key: message`."""
     text = TEXT.replace("{directory: /scratch/me}", f"{{directory: '{directory}', deadline: 30s{more}}}")
-    found = preflight.problem(read(place, text))
+    found = preflight.find_target_problem(read(place, text))
     return str(found).replace(f"{place}/x.yaml:", "") if found else None
 
 

@@ -135,7 +135,7 @@ class Dag:
 
         if not self.left:
             return None
-        if not self.site.slurm and (problem := preflight.problem(self.config)):
+        if not self.site.slurm and (problem := preflight.find_target_problem(self.config)):
             return problem
         left = {name: work.points for name, work in self.left.items()}
         try:

@@ -83,7 +83,7 @@ def run(arguments: Namespace) -> int:
     elif arguments.commands:
         _print_commands(made, where)
     else:
-        absent = None if site.slurm else preflight.problem(config)
+        absent = None if site.slurm else preflight.find_target_problem(config)
         if absent and not profiled:
             elsewhere = f"for a cluster: `iosweep plan --profile profiles/slurm {shlex.quote(str(arguments.config))}`"
             absent = replace(absent, message=f"{absent.message} ({elsewhere})")

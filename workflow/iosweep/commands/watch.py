@@ -27,7 +27,7 @@ from iosweep.files.documents import Damaged, cure
 from iosweep.hostlist import hosts
 from iosweep.jobs.pending import Queue, explain
 from iosweep.judge import remaining
-from iosweep.judge.remaining import Ran, pace, ran, to_go_s
+from iosweep.judge.remaining import RunTimes, pace, run_times, to_go_s
 from iosweep.plan.model import Allocation, Point, plan_files, read_plan
 from iosweep.store.record import DataSet, JudgedRecord, RecordHead, Refusal, TotalSpent
 from iosweep.store.store import Store
@@ -153,7 +153,7 @@ class _Stored(NamedTuple):
 
     point: Point
     repetition: RecordHead
-    ran: Ran
+    times: RunTimes
 
 
 def read_progress(results: Path, queue: Queue) -> Progress:
@@ -166,8 +166,8 @@ def read_progress(results: Path, queue: Queue) -> Progress:
             return replace(progress, wrong=_damage(store))
         plan = read_plan(plans[-1])  # each run writes its plan again, so it is the newest
         records = ((point, judged) for point in plan.points for judged in store.records_of(point.id, JudgedRecord))
-        stored = [_Stored(point, judged.head(), ran(judged)) for point, judged in records]
-        stored.sort(key=lambda each: each.ran.ended)
+        stored = [_Stored(point, judged.head(), run_times(judged)) for point, judged in records]
+        stored.sort(key=lambda each: each.times.ended)
         absent = store.missing().keys()
         spent, refusals, sets = store.whole(TotalSpent), store.documents(Refusal), store.documents(DataSet)
     except OSError as error:
@@ -188,7 +188,7 @@ def read_progress(results: Path, queue: Queue) -> Progress:
         if remaining.current(each.repetition, plan, each.point, machine)
         and each.repetition.repetition not in again.get(each.point.id, ())
     )
-    paces = pace(plan, [each.ran for each in stored])
+    paces = pace(plan, [each.times for each in stored])
     holder = lock.holder(results / lock.NAME)
     queue.update(holder)
 

@@ -302,6 +302,6 @@ def _headlines(rows: Iterable[Values]) -> Headlines:
             point, phase, figure, nodes = row["point"], row["phase"], row.get(str(row["metric"])), row.get("nodes")
             new = RepeatedFigure((row["tool"], nodes if isinstance(nodes, int) else 1), phase)
             figure = figure if isinstance(figure, float | int) else None
-            ran = row.get("hosts"), row.get("slurm_job")
-            headlines.setdefault((point, phase, False), new).add(figure, ran, tuple(map(row.get, TIMES)))
+            measured_on = row.get("hosts"), row.get("slurm_job")
+            headlines.setdefault((point, phase, False), new).add(figure, measured_on, tuple(map(row.get, TIMES)))
     return headlines

@@ -24,7 +24,7 @@ COUNTED = frozenset({"valid", "suspect"})
 #: Times of fio and IOR that are never equal in two runs.
 TIMES = ("latency_mean_s", "open_s", "io_s", "close_s")
 #: The nodes that ran a repetition, joined by commas, and its Slurm job.
-Ran = tuple[str | None, str | None]
+MeasuredOn = tuple[str | None, str | None]
 
 
 @dataclass
@@ -35,12 +35,12 @@ class RepeatedFigure:
     phase: str
     values: list[float] = field(default_factory=list)
     confirms: bool = False  # the repetitions confirm a best point
-    ran: list[Ran] = field(default_factory=list)
+    measured_on: list[MeasuredOn] = field(default_factory=list)
     exact: list[tuple[object, ...]] = field(default_factory=list)  # figure and TIMES of each repetition that has times
 
-    def add(self, figure: float | None, ran: Ran, times: Sequence[object] = ()) -> None:
+    def add(self, figure: float | None, measured_on: MeasuredOn, times: Sequence[object] = ()) -> None:
         """Add a repetition."""
-        self.ran.append(ran)
+        self.measured_on.append(measured_on)
         if any(times):
             self.exact.append((figure, *times))
         if figure is not None:
@@ -49,7 +49,7 @@ class RepeatedFigure:
     @property
     def comparable(self) -> bool:
         """Whether all repetitions ran on the same nodes, or one job took turns among its nodes."""
-        return len(set(self.ran)) < 2 or len(host_sets(self.ran)) < 2 or in_turn(self.ran)
+        return len(set(self.measured_on)) < 2 or len(host_sets(self.measured_on)) < 2 or in_turn(self.measured_on)
 
 
 #: (point, phase, whether the repetitions confirm a best point) -> the headline figure of these repetitions.
@@ -65,7 +65,7 @@ def add(headlines: Headlines, point: Point, repetition: RecordHead) -> None:
         if row.verdict in COUNTED:
             new = RepeatedFigure((point.tool, point.nodes), row.phase, confirms=confirms)
             times = tuple(map(row.values.get, TIMES)) if isinstance(row, JudgedPhase) else ()
-            headlines.setdefault((point.id, row.phase, confirms), new).add(row.headline, repetition.ran, times)
+            headlines.setdefault((point.id, row.phase, confirms), new).add(row.headline, repetition.measured_on, times)
 
 
 def agreements(headlines: Headlines) -> Agreements:
@@ -96,16 +96,16 @@ def noises(figures: Sequence[RepeatedFigure]) -> list[Noise | None]:
     return [pooled.get((figure.pool, figure.phase)) for figure in figures]
 
 
-def host_sets(ran: Iterable[Ran]) -> set[frozenset[str]]:
+def host_sets(measured_on: Iterable[MeasuredOn]) -> set[frozenset[str]]:
     """The different sets of nodes that ran repetitions."""
-    return {frozenset(hosts.split(",")) for hosts, _ in ran if hosts}
+    return {frozenset(hosts.split(",")) for hosts, _ in measured_on if hosts}
 
 
-def in_turn(ran: Iterable[Ran]) -> bool:
+def in_turn(measured_on: Iterable[MeasuredOn]) -> bool:
     """Whether one job ran repetitions on several sets of nodes. It chooses the set by the number of the repetition, so
     all of them sample the nodes of that job. Different jobs run on whatever nodes they get."""
     sets: dict[str, set[frozenset[str]]] = {}
-    for hosts, job in ran:
+    for hosts, job in measured_on:
         if job:
             sets.setdefault(job, set()).add(frozenset((hosts or "").split(",")))
     return any(len(sets_of_job) > 1 for sets_of_job in sets.values())

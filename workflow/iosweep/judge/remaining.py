@@ -76,7 +76,7 @@ def find(
                 del current_results[number]
                 budget -= 1
     skipped = {point.id for point in plan.points if not chosen(only, point)} if only else set[str]()
-    needs = wanted(plan, counted, absent, skipped)
+    still_open = open_repetitions(plan, counted, absent, skipped)
 
     def grouped(by_point: Mapping[str, T]) -> dict[str, dict[str, T]]:
         groups = {
@@ -85,8 +85,8 @@ def find(
         }
         return {allocation: points for allocation, points in groups.items() if points}
 
-    expected = Counter({point: len(numbers) for point, numbers in needs.now.items()}) + Counter(needs.later)
-    return Remaining(grouped(needs.now), grouped(expected), grouped(needs.unneeded))
+    expected = Counter({point: len(numbers) for point, numbers in still_open.now.items()}) + Counter(still_open.later)
+    return Remaining(grouped(still_open.now), grouped(expected), grouped(still_open.unneeded))
 
 
 def chosen(only: str, point: Point) -> bool:
@@ -132,7 +132,7 @@ def elsewhere(result: RecordHead, machine: LocalMachine) -> bool:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class OpenRepetitions:
     """Repetitions that a plan still needs, by point."""
 
     now: Mapping[str, list[int]]  # numbers of the repetitions that can be measured now
@@ -140,12 +140,12 @@ class Wanted:
     unneeded: Mapping[str, str]  # why no more are needed
 
 
-def wanted(
+def open_repetitions(
     plan: Plan,
     counted: Mapping[str, Mapping[int, RecordHead]],
     absent: Collection[str],
     skipped: Collection[str] = (),
-) -> Wanted:
+) -> OpenRepetitions:
     """Repetitions that a plan still needs besides the results that count. absent: points that cannot be measured;
     skipped: points that are not measured now, so that no ramp waits for them.
 
@@ -160,21 +160,21 @@ def wanted(
     later: Counter[str] = Counter()
     for allocation in plan.allocations:
         measured = [p for p in allocation.points if p.id not in absent and p.id not in unneeded]
-        still_needed = still_wanted(allocation, selecting, measured)
-        for point, numbers in still_needed.items():
+        to_select = open_before_confirming(allocation, selecting, measured)
+        for point, numbers in to_select.items():
             if point in waiting:
                 later[point] += len(numbers)
             else:
                 now[point] = numbers
         fresh = best.fresh_numbers(plan, allocation, groups, counted, absent, unneeded)
-        if still_needed:  # a forecast: another point may still become the best
+        if to_select:  # a forecast: another point may still become the best
             later.update({point: len(numbers) for point, numbers in fresh.items()})
         else:
             now |= fresh
-    return Wanted(now, later, unneeded)
+    return OpenRepetitions(now, later, unneeded)
 
 
-def still_wanted(
+def open_before_confirming(
     allocation: Allocation, selecting: Mapping[str, Mapping[int, RecordHead]], points: Sequence[Point]
 ) -> dict[str, list[int]]:
     """point -> numbers of the repetitions that it still needs, without those that confirm a best point. Only the next
@@ -217,7 +217,7 @@ def still_wanted(
 NEWEST = 30
 
 
-class Ran(NamedTuple):
+class RunTimes(NamedTuple):
     """The times of a stored repetition."""
 
     point: str
@@ -225,13 +225,13 @@ class Ran(NamedTuple):
     took_s: float  # by its commands
 
 
-def ran(judged: JudgedRecord) -> Ran:
+def run_times(judged: JudgedRecord) -> RunTimes:
     """The times of a stored repetition. Phases of a common command share its time, which counts once."""
     commands = {(row.started, row.values.get("wall_s")) for row in judged.rows}
-    return Ran(judged.point, judged.ended.timestamp(), sum(float(wall_s or 0) for _, wall_s in commands))
+    return RunTimes(judged.point, judged.ended.timestamp(), sum(float(wall_s or 0) for _, wall_s in commands))
 
 
-def pace(plan: Plan, runs: Iterable[Ran]) -> dict[object, float]:
+def pace(plan: Plan, runs: Iterable[RunTimes]) -> dict[object, float]:
     """kind of points -> factor by which its newest repetitions took longer than forecast. `runs`: oldest first."""
     points = {point.id: point for point in plan.points}
     times: dict[object, list[tuple[float, float]]] = {}

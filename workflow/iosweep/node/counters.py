@@ -86,7 +86,7 @@ def lowest_shares(sets: Iterable[Counted | None]) -> Counted | None:
     return lowest if lowest != Counted() else None
 
 
-class Mounted(NamedTuple):
+class MountInfo(NamedTuple):
     """A mount as in /proc/self/mountinfo. device: `8:1`, or `0:41` for a mount without a block device."""
 
     point: str
@@ -97,7 +97,7 @@ class Mounted(NamedTuple):
 
 
 #: An absolute path -> the mount that it is on, or None.
-MountOf = Callable[[str], Mounted | None]
+MountOf = Callable[[str], MountInfo | None]
 
 
 class Bytes(NamedTuple):
@@ -124,7 +124,7 @@ class IoCounters:
     """
 
     def __init__(
-        self, target: Mounted, mount_of: MountOf, proc: Path = Path("/proc"), sys: Path = Path("/sys")
+        self, target: MountInfo, mount_of: MountOf, proc: Path = Path("/proc"), sys: Path = Path("/sys")
     ) -> None:
         self._point, self._net = target.point, proc / "net/dev"
         self.devices, self.memory = _devices_of(target, mount_of, sys)
@@ -182,7 +182,7 @@ class IoCounters:
         )
 
 
-def _devices_of(mount: Mounted, mount_of: MountOf, sys: Path, steps: int = 0) -> tuple[tuple[str, ...], str]:
+def _devices_of(mount: MountInfo, mount_of: MountOf, sys: Path, steps: int = 0) -> tuple[tuple[str, ...], str]:
     """The block devices below a mount, empty if unknown; and the device among them that is memory."""
     kind = fs_types.lookup(mount.fstype)
     if kind.memory:
@@ -235,7 +235,7 @@ def _members(device: str, sys: Path) -> list[str]:
     return [name]
 
 
-def _osc(target: Mounted, proc: Path, sys: Path) -> list[Path]:
+def _osc(target: MountInfo, proc: Path, sys: Path) -> list[Path]:
     """Statistics files of Lustre's clients, one per storage target: bytes on the wire, which llite does not count."""
     name = target.source.rpartition(":/")[2].partition("/")[0]
     client = re.compile(rf"{re.escape(name)}-OST.*-osc-(?!MDT)")

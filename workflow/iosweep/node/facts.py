@@ -114,7 +114,7 @@ def node_key(node: NodeFacts) -> str:
     return hashlib.sha256(msgspec.json.encode(stable)).hexdigest()[:12]
 
 
-class Mounted(TypedDict):
+class TargetMount(TypedDict):
     """Part of identify.FileSystem: the type of the target's file system, and its mount as a line of mount(8)."""
 
     fstype: str
@@ -146,7 +146,7 @@ def collect_cpus(reserved_cpus: str | None = None, root: Path = Path("/")) -> No
 
 
 def collect(
-    target: Mounted,
+    target: TargetMount,
     space: Mapping[str, int] | None = None,
     root: Path = Path("/"),
     reserved_cpus: str | None = None,

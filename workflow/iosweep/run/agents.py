@@ -180,7 +180,7 @@ def end_watch(silent_s: float) -> Watched:
 def left_ranks() -> list[str]:
     """Processes of our job in other steps than that of the agents."""
     ours = filter(procfs.is_of_job, procfs.pids())
-    return [procfs.named(pid) for pid in ours if procfs.variable(pid, "SLURM_STEP_ID") not in ("", hello())]
+    return [procfs.named(pid) for pid in ours if procfs.variable(pid, "SLURM_STEP_ID") not in ("", slurm_step())]
 
 
 def facts(directory: str, programs: dict[str, str], reserved_cpus: str | None = None) -> NodeAnswer:
@@ -230,7 +230,7 @@ def run(timeout_s: float) -> NodeRun:
     return NodeRun(done, started, ended, {stream: zlib.compress(content) for stream, content in streams.items()})
 
 
-def hello() -> str:
+def slurm_step() -> str:
     """The step that this agent is part of."""
     return os.environ.get("SLURM_STEP_ID", "")
 
@@ -246,7 +246,7 @@ def clock() -> float:
 
 OPERATIONS = protocol.by_name(
     [
-        *(hello, clock, facts, hash_of, stage, run, begin_watch, end_watch, left_ranks),
+        *(slurm_step, clock, facts, hash_of, stage, run, begin_watch, end_watch, left_ranks),
         *(process.keep_to, identify.identify, directory.has_marker, directory.probe, directory.check_marker),
         lock.holder,
     ]
@@ -374,7 +374,7 @@ class RemoteAgents:
         except OSError as error:
             raise AllocationError(ExitCode.LOST, f"srun cannot be run: {error.strerror}") from None
         try:
-            steps = set(self.call(hello, deadline_s=_START_S).values())
+            steps = set(self.call(slurm_step, deadline_s=_START_S).values())
         except BaseException:
             self.__exit__()
             raise

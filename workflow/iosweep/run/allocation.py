@@ -139,7 +139,7 @@ def _measure(setup: Setup) -> None:
         with contextlib.suppress(TargetHangs, TargetError, Refused, Busy, Unusable):
             if directory.left_over:
                 facts = setup.agent.call(identify.identify, plan.target.directory)
-                if wrong := directory.copied(facts):
+                if wrong := directory.copy_problem(facts):
                     setup.lines.note(f"not removed: {wrong}")
                 else:
                     with lock.exclude(plan.target.lock, facts, owner):
@@ -188,7 +188,7 @@ def prepare(loop: Loop, commands: Commands, target: FileSystem, exclusion: lock.
     directory = CampaignDirectory(setup.plan, setup.store, setup.agent, setup.remote)
     if identify.contains_results(target, directory.path, setup.store.path):
         raise Refused(f"the results {setup.store.path} are inside the campaign's directory {directory.path}")
-    if wrong := directory.copied(target):
+    if wrong := directory.copy_problem(target):
         raise Refused(wrong)
     # also checked when planning, but a relative path may be another directory here
     for tool in sorted({loop.points[point].tool for point in counts}):

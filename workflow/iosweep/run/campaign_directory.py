@@ -123,7 +123,7 @@ class CampaignDirectory:
         claimed = self._store.claimed()
         return bool(claimed and claimed.directory == self.path and not claimed.tidied)
 
-    def copied(self, facts: FileSystem) -> str | None:
+    def copy_problem(self, facts: FileSystem) -> str | None:
         """Why the directory may be a copy of ours on another file system, or None. `facts`: of the target."""
         claimed, file_system = self._store.claimed(), identify.identity(facts)
         if not claimed or claimed.directory != self.path or claimed.file_system == file_system:

@@ -70,7 +70,7 @@ class DataSets:
         self._complete: dict[str, _CompleteSet] = {}  # by directory
         self._stored = store.documents(DataSet)  # how sets were written, by the name of their document
 
-    def ready(self, files: FileSet, tool: str, hosts: Sequence[str] = ("",)) -> Files:
+    def ensure_complete(self, files: FileSet, tool: str, hosts: Sequence[str] = ("",)) -> Files:
         """Check that a set, or each host's set, is complete; prepare it if not. Returns the evidence for the verdict.
 
         Raises Refused and AllocationError if a set must not be written.

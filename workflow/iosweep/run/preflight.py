@@ -86,7 +86,7 @@ class Setup:
 # Before anything is planned
 
 
-def problem(configured: Config) -> Problem | None:
+def find_target_problem(configured: Config) -> Problem | None:
     """Why the target cannot be measured on, as far as this machine can see; None if it can."""
     target, document = configured.settings.target, configured.documents[0]
     ours = campaign_directory.name_of(configured.settings.campaign)

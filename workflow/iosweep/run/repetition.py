@@ -249,7 +249,7 @@ def _run_step(c: Context, point: Point, step: Step, number: int, hosts: Sequence
             evidence = Files(role="fresh")
         else:
             c.directory.may_write(0, inodes)
-            evidence = c.sets.ready(files, point.tool, hosts)
+            evidence = c.sets.ensure_complete(files, point.tool, hosts)
         run = structs.replace(run, files=evidence)
         if run.files.wrong:
             return structs.replace(run, not_run="not run: " + "; ".join(run.files.wrong)), {}

@@ -193,7 +193,7 @@ class RecordHead(Document, frozen=True, kw_only=True):
     rows: tuple[PhaseVerdict, ...] = ()
 
     @property
-    def ran(self) -> tuple[str, str | None]:
+    def measured_on(self) -> tuple[str, str | None]:
         """Its nodes, joined by commas, and its Slurm job."""
         return ",".join(self.hosts or (self.host,)), self.slurm.job if self.slurm else None
 

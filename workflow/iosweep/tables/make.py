@@ -31,7 +31,7 @@ from iosweep.files.documents import Damaged
 from iosweep.judge import agreement, verdict
 from iosweep.judge.agreement import Headlines, verdict_columns
 from iosweep.judge.best import selection
-from iosweep.judge.remaining import Wanted, measures, still_wanted, wanted
+from iosweep.judge.remaining import OpenRepetitions, measures, open_before_confirming, open_repetitions
 from iosweep.node.cpus import listed, parse
 from iosweep.node.facts import NodeFacts
 from iosweep.plan.model import Plan, Point
@@ -229,17 +229,17 @@ def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: Campa
                 rows[r.repetition] = _add_judged(tables, point, base, r)
             stored.append((rows, records.reasons))
         selecting = {p.id: selection(p, done[p.id]) for p in allocation.points}
-        still_needed = still_wanted(allocation, selecting, allocation.points)
-        lacking = store.missing(None if depends else still_needed)
-        needs = wanted(plan, done, lacking) if depends else Wanted({}, {}, {})
+        to_select = open_before_confirming(allocation, selecting, allocation.points)
+        lacking = store.missing(None if depends else to_select)
+        still_open = open_repetitions(plan, done, lacking) if depends else OpenRepetitions({}, {}, {})
         refusal = refusals.get(allocation.name)
         later = (refusal.reason if refusal else NOT_YET, "left")
         cells: list[Cells] = []
         for point, (rows, reasons) in zip(allocation.points, stored, strict=True):
-            fresh = [n for n in needs.now.get(point.id, ()) if point.repetitions.confirms(n)]
-            missing, unneeded = lacking.get(point.id), needs.unneeded.get(point.id)
+            fresh = [n for n in still_open.now.get(point.id, ()) if point.repetitions.confirms(n)]
+            missing, unneeded = lacking.get(point.id), still_open.unneeded.get(point.id)
             reason_and_state = (unneeded, "unneeded") if unneeded else (missing.reason, "") if missing else later
-            absent = dict.fromkeys(still_needed.get(point.id, ()), reason_and_state) | dict.fromkeys(fresh, later)
+            absent = dict.fromkeys(to_select.get(point.id, ()), reason_and_state) | dict.fromkeys(fresh, later)
             damaged = _damaged_records(store, point.id) if absent else {}
             reasons = {number: why for number, why in damaged.items() if number in absent} | reasons
             if absent and not rows and not reasons:
@@ -306,7 +306,7 @@ def _base_values(shared: Values, point: Point) -> Values:
 
 def _record_values(point: Point, r: JudgedRecord) -> Values:
     """Values common to all rows of a repetition."""
-    hosts, job = r.ran
+    hosts, job = r.measured_on
     return {
         "repetition": r.repetition,
         "attempt": r.attempt,

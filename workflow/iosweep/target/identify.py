@@ -18,7 +18,7 @@ from typing import NamedTuple, TypedDict
 
 from iosweep.errors import Refused
 from iosweep.node import fs_types, procfs
-from iosweep.node.counters import IoCounters, Mounted
+from iosweep.node.counters import IoCounters, MountInfo
 from iosweep.text import printable
 
 #: Remedies for a target that cannot be written to.
@@ -105,10 +105,10 @@ def counters_of(point: str, fstype: str) -> IoCounters:
     mounted. The target itself is not touched, so this never waits for it."""
     mounts = read_mounts()
 
-    def mounted(mount: Mount) -> Mounted:
-        return Mounted(mount.point, mount.device or "0:0", mount.fstype, mount.source, mount.options)
+    def mounted(mount: Mount) -> MountInfo:
+        return MountInfo(mount.point, mount.device or "0:0", mount.fstype, mount.source, mount.options)
 
-    def mounted_at(path: str) -> Mounted | None:
+    def mounted_at(path: str) -> MountInfo | None:
         mount = mount_at(path, mounts)
         return mounted(mount) if mount.point else None
 
