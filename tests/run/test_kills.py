@@ -22,6 +22,7 @@ import mounts
 import scripted
 from campaign import COMMITS, SWEEP, Allocation
 from iosweep.errors import ExitCode
+from iosweep.judge import remaining
 from iosweep.store.record import Record
 from iosweep.store.store import Store
 from iosweep.target import directory as directories
@@ -238,8 +239,9 @@ def test_a_repetition_whose_agent_is_killed_is_tried_again(killed: Killed) -> No
     agent.kill()
     assert runner.wait(PATIENCE_S) == 0
     killed.everything_ended()
-    assert sorted(name[-6:] for name in killed.stored()) == ["-1.zip", "-2.zip", "1.json", "2.json"]
-    killed.ends_well(killed.stored(), tries=2)
+    # the second try is tried again, too, where other programs disturb it
+    assert {name[-6:] for name in killed.stored()} >= {"-1.zip", "-2.zip", "1.json", "2.json"}
+    killed.ends_well(killed.stored(), tries=2 + remaining.RETRIED_LEAST)
 
 
 def test_a_run_killed_at_any_moment_loses_nothing_it_stored(
