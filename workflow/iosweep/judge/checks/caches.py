@@ -36,22 +36,24 @@ def client_cache(s: Observation) -> Finding:
     if not s.phase.reads:
         return unchecked(accepted)
     size = _files_bytes(s) // s.point.nodes
-    touched = {host: _distinct(read, size) for host, read in _read_by_node(s).items()}
+    touched = {host: _distinct_bytes(read, size) for host, read in _read_by_node(s).items()}
     if not touched:
         return unchecked(accepted) if direct else NO_OUTPUT
-    known = {host: memory for host in touched if (memory := s.memory_bytes.get(host))}
-    ratio, host = min(((touched[h] / memory, h) for h, memory in known.items()), default=(math.inf, ""))
-    if direct and (ratio < 2 or len(known) < s.point.nodes):
+    memories = {host: memory for host in touched if (memory := s.memory_bytes.get(host))}
+    ratio, host = min(((touched[h] / memory, h) for h, memory in memories.items()), default=(math.inf, ""))
+    if direct and (ratio < 2 or len(memories) < s.point.nodes):
         return unchecked(accepted)
     if ratio < 2:
-        what = f"of {human_size(touched[host])} on {host} with {human_size(known[host])} of memory{_again(s)}"
-        if s.phase.random and all(size >= 2 * known[h] for h in known if touched[h] < 2 * known[h]):
-            return unchecked(_random(f"reads without O_DIRECT {what}", size))
-        return failed(f"reads without O_DIRECT {what}")
-    if len(known) < s.point.nodes:
-        unknown = ", ".join(sorted(set(touched) - set(known))[:SHOWN_NODES])
+        amount = f"of {human_size(touched[host])} on {host} with {human_size(memories[host])} of memory{_in_passes(s)}"
+        if s.phase.random and all(size >= 2 * memories[h] for h in memories if touched[h] < 2 * memories[h]):
+            return unchecked(_why_random_unproven(f"reads without O_DIRECT {amount}", size))
+        return failed(f"reads without O_DIRECT {amount}")
+    if len(memories) < s.point.nodes:
+        unknown = ", ".join(sorted(set(touched) - set(memories))[:SHOWN_NODES])
         return unchecked(f"the memory of {unknown or 'the nodes'} is not known")
-    least = f"{human_size(touched[host])} were read on {host} with {human_size(known[host])} of memory{_again(s)}"
+    least = (
+        f"{human_size(touched[host])} were read on {host} with {human_size(memories[host])} of memory{_in_passes(s)}"
+    )
     return passed(f"{least}: {ratio:.3g} times as much" + ", and no less on the others" * (s.point.nodes > 1))
 
 
@@ -67,56 +69,56 @@ def server_cache(s: Observation) -> Finding:
     read, size = s.parsed.figures.get("bytes_read"), _files_bytes(s)
     if read is None:
         return NO_OUTPUT
-    touched = _distinct(read, size)
+    touched = _distinct_bytes(read, size)
     memory = f"{human_size(cache)} of server memory"
     if not cache or touched >= 2 * cache:
-        return passed(f"{human_size(touched)} were read{_again(s)}, against {memory}")
+        return passed(f"{human_size(touched)} were read{_in_passes(s)}, against {memory}")
     if s.phase.random and size >= 2 * cache:
-        return unchecked(_random(f"reads of {human_size(touched)} with {memory}{_again(s)}", size))
+        return unchecked(_why_random_unproven(f"reads of {human_size(touched)} with {memory}{_in_passes(s)}", size))
     return failed(
-        f"{human_size(touched)} were read{_again(s)}: less than twice the servers' memory ({human_size(cache)})"
+        f"{human_size(touched)} were read{_in_passes(s)}: less than twice the servers' memory ({human_size(cache)})"
     )
 
 
 def passes(s: Observation) -> float | None:
-    """How often a phase went over its files: bytes moved / bytes of the files. None where that is not known."""
+    """Number of passes over the files: bytes moved / bytes of the files. None if unknown."""
     moved = [s.parsed.figures[name] for name in ("bytes_read", "bytes_written") if name in s.parsed.figures]
     size = _files_bytes(s)
     return sum(moved) / size if s.phase.kind == "data" and moved and size else None
 
 
-def _again(s: Observation) -> str:
+def _in_passes(s: Observation) -> str:
     """`, in 12.5 passes over the files`; "" for one pass or less."""
     count = passes(s)
     return f", in {count:.3g} passes over the files" if count is not None and count > 1.005 else ""
 
 
-def _random(what: str, size: int) -> str:
-    """`size`: bytes of the files in which places were drawn."""
-    return f"random {what}: memory could hold all that, but no more than half of the {human_size(size)} of files"
+def _why_random_unproven(reads: str, size: int) -> str:
+    """Why random reads prove nothing. `size`: bytes of the files that they are spread over."""
+    return f"random {reads}: memory could hold all that, but no more than half of the {human_size(size)} of files"
 
 
 def _files_bytes(s: Observation) -> int:
     return s.run.files.set_bytes or s.point.volume_bytes
 
 
-def _distinct(read: float, size: int) -> int:
-    """Bytes that were read, each counted once: fio and IOR read no place of a file again before they read all."""
+def _distinct_bytes(read: float, size: int) -> int:
+    """Bytes that were read, each counted once: fio and IOR read no offset again before they have read all of a file."""
     return min(int(read), size) if size else int(read)
 
 
 def _read_by_node(s: Observation) -> dict[str, float]:
-    """node -> bytes that it read: as it reported itself, or else its ranks' part. Empty where that is not known."""
-    each = {host: node.figures.get("bytes_read") for host, node in s.parsed.evidence.each_node.items()}
-    if each:
-        known = {host: read for host, read in each.items() if read is not None}
-        return known if len(known) == len(each) else {}
+    """node -> bytes that it read: as reported for the node, else by its number of ranks. Empty if unknown."""
+    reported = {host: node.figures.get("bytes_read") for host, node in s.parsed.evidence.each_node.items()}
+    if reported:
+        complete = {host: read for host, read in reported.items() if read is not None}
+        return complete if len(complete) == len(reported) else {}
     read = s.parsed.figures.get("bytes_read")
     if read is None:
         return {}
     ranks = s.run.ran_on
     if set(ranks) != set(s.memory_bytes) or sum(ranks.values()) != s.point.tasks:
-        ranks = dict.fromkeys(s.memory_bytes, 1)  # as planned: as many on each
+        ranks = dict.fromkeys(s.memory_bytes, 1)  # as planned: equally many on each node
     return {host: read * count / sum(ranks.values()) for host, count in ranks.items()}
 
 
@@ -143,31 +145,30 @@ def other_reader(s: Observation) -> Finding:
     per_node = int(s.point.options["threads_per_node"] or 1)
     ranks = per_node * s.point.nodes
     if not per_node <= shift % ranks <= ranks - per_node:  # ranks are placed node by node
-        why = f"ranks are shifted by {shift}, with {per_node} on each node: some read what their node wrote"
-        two = "; mdtest shifts reads by twice as many nodes as others: take three nodes or more"
-        return failed(why + two * (s.point.tool == "mdtest" and s.phase.name == "read" and s.point.nodes == 2))
+        shifted = f"ranks are shifted by {shift}, with {per_node} on each node: some read what their node wrote"
+        hint = "; mdtest shifts reads by twice as many nodes as others: take three nodes or more"
+        return failed(shifted + hint * (s.point.tool == "mdtest" and s.phase.name == "read" and s.point.nodes == 2))
     return passed(f"each rank reads what the rank {shift} after it wrote, on another node")
 
 
 # Counters of the kernel
 
 
-#: Least share of the bytes that counters must have seen with O_DIRECT; the rest is slack of the counters.
+#: Least share of the bytes that counters must have seen with O_DIRECT: counters are not exact.
 DIRECT = 0.95
-#: The same through the page cache, which may hold some bytes of a file from before.
+#: Least share without O_DIRECT: the page cache may still hold some bytes of a file.
 BUFFERED = 0.90
-#: Least share of a data set that a counter must have seen while it was written, to be trusted: as BUFFERED.
+#: Least share of a data set that a trusted counter saw while the set was written: as BUFFERED.
 TRUSTED = 0.90
 
 
-class _Witness(NamedTuple):
-    """A counter. place: source or destination of the bytes that it counts; read, written: its bytes; doubt: why it may
-    miss traffic of the target, empty where it is known to see all."""
+class _TrafficCounter(NamedTuple):
+    """What a kernel counter saw of the target's traffic."""
 
-    place: str
+    place: str  # source or destination of the bytes
     read: int | None
     written: int | None
-    doubt: str
+    doubt: str  # why it may miss traffic; empty where it is known to see all
 
 
 def reached(s: Observation) -> Finding:
@@ -178,36 +179,36 @@ def reached(s: Observation) -> Finding:
     in_memory = fs_types.lookup(s.fstype).memory
     if in_memory and s.target.type == s.fstype:
         return unchecked(f"the target is memory ({s.fstype}), as target.type says: nothing gets to a device")
-    why = s.fstype if in_memory else next((moved.memory for moved in s.run.moved.values() if moved.memory), "")
-    if why:
-        return failed(f"the target is memory ({why}): nothing gets to a device")
+    memory = s.fstype if in_memory else next((moved.memory for moved in s.run.moved.values() if moved.memory), "")
+    if memory:
+        return failed(f"the target is memory ({memory}): nothing gets to a device")
     if s.phase.kind == "metadata":
         return NOT_APPLICABLE
     if s.run.exit_code:
         return unchecked("the run failed")
     limit = DIRECT if s.point.options.get("o_direct") else BUFFERED
-    shares: list[tuple[float, str, str]] = []  # share of one direction that a counter saw; a sentence; _Witness.doubt
-    for host, parsed, moved in works(s):
+    shares: list[tuple[float, str, str]] = []  # (share that a counter saw, sentence, doubt)
+    for host, parsed, moved in work_by_node(s):
         read, written = (parsed.figures.get(f"bytes_{verb}", 0.0) for verb in ("read", "written"))
         if not (read or written):
             continue
         arrives = _must_arrive(s, host, written)
-        counted, on = list(_witnesses(s, moved)), f"{host}: " if host else ""
+        counters, on = list(_traffic_counters(s, moved)), f"{host}: " if host else ""
         before = len(shares)
-        for place, seen_read, seen_written, doubt in counted:
+        for place, seen_read, seen_written, doubt in counters:
             if read and seen_read is not None:
                 share = seen_read / read
                 shares.append((share, f"{on}{_percent(share)} of {_size(read)} read came from {place}", doubt))
             if arrives and seen_written is not None:
-                share, what = seen_written / arrives, f"{_size(written)} written"
+                share, amount = seen_written / arrives, f"{_size(written)} written"
                 if arrives < written:
-                    what = f"{_size(arrives)} or more that differ among {what}"
-                shares.append((share, f"{on}{_percent(share)} of {what} got to {place}", doubt))
+                    amount = f"{_size(arrives)} or more that differ among {amount}"
+                shares.append((share, f"{on}{_percent(share)} of {amount} got to {place}", doubt))
         if len(shares) == before:
             return unchecked(_why_none(s, host, moved, bool(read or arrives)))
     if not shares:
         return NO_OUTPUT
-    share, sentence, doubt = min(shares, key=lambda seen: seen[0])
+    share, sentence, doubt = min(shares, key=lambda entry: entry[0])
     if share >= limit:
         return passed(sentence)
     trusted = [(share, sentence) for share, sentence, doubt in shares if not doubt]
@@ -216,9 +217,9 @@ def reached(s: Observation) -> Finding:
     return unchecked(f"{sentence}, and {doubt}")
 
 
-def works(s: Observation) -> list[tuple[str, Parsed, list[Moved]]]:
-    """(node, output of the tool there, counters there) for each node where the tool tells nodes apart; else for all
-    nodes together, without a name."""
+def work_by_node(s: Observation) -> list[tuple[str, Parsed, list[Moved]]]:
+    """(node, its output of the tool, its counters) for each node if the tool reports nodes separately; else one entry
+    for all nodes, with an empty name."""
     counters = s.run.moved
     if nodes := s.parsed.evidence.each_node:
         return [(host, node, [counters[host]] if host in counters else []) for host, node in nodes.items()]
@@ -226,47 +227,47 @@ def works(s: Observation) -> list[tuple[str, Parsed, list[Moved]]]:
 
 
 def _must_arrive(s: Observation, host: str, written: float) -> float:
-    """Bytes of a node's writes that cannot have stayed in memory: all with O_DIRECT; all that no later write replaced
-    (at random offsets) where the page cache was flushed at the end; else none."""
+    """Bytes of a node's writes that cannot have stayed in memory: with O_DIRECT all; if the page cache was flushed at
+    the end, those that no later write (at a random offset) replaced; else none."""
     if s.point.options.get("o_direct"):
         return written
     if not s.point.options.get("fsync") or s.parsed.evidence.not_flushed:
         return 0.0
-    room = s.point.volume_bytes / (s.point.nodes if host else 1)
-    return room * -math.expm1(-written / room)
+    size = s.point.volume_bytes / (s.point.nodes if host else 1)
+    return size * -math.expm1(-written / size)
 
 
-def _witnesses(s: Observation, moved: Sequence[Moved]) -> Iterator[_Witness]:
-    """The counters that see, or may see, this target's traffic. The network also carries other traffic, and is used
+def _traffic_counters(s: Observation, moved: Sequence[Moved]) -> Iterator[_TrafficCounter]:
+    """The counters that see, or may see, the target's traffic. The network also carries other traffic, so it is used
     only where the client has no counter."""
     kind = fs_types.lookup(s.fstype)
     if not moved:
         return
     if not kind.local:
-        client = _sums(moved, "client_read_bytes", "client_written_bytes")
+        client = _read_and_written(moved, "client_read_bytes", "client_written_bytes")
         if client != (None, None) and trusts(s, "client"):
-            yield _Witness(f"the servers, by {moved[0].client}", *client, "")
+            yield _TrafficCounter(f"the servers, by {moved[0].client}", *client, "")
         elif (trusted := trusts(s, "network")) or _calibrated(s, "network") is None:
             doubt = "" if trusted else "it is not known whether that carries the target's data"
-            network = _sums(moved, "received_bytes", "sent_bytes")
-            yield _Witness("the network, which other traffic uses, too", *network, doubt)
+            network = _read_and_written(moved, "received_bytes", "sent_bytes")
+            yield _TrafficCounter("the network, which other traffic uses, too", *network, doubt)
         return
     doubt = ""
     if kind.block and not all(node.device for node in moved):
         doubt = _UNKNOWN_DEVICE
     if kind.block and trusts(s, "tool"):
-        of_tool = _sums(moved, "tool_read_bytes", "tool_written_bytes")
+        of_tool = _read_and_written(moved, "tool_read_bytes", "tool_written_bytes")
         place = "block devices, by the kernel's account of the tool"
-        yield _Witness(place, *of_tool, doubt if _calibrated(s, "tool") is None else "")
+        yield _TrafficCounter(place, *of_tool, doubt if _calibrated(s, "tool") is None else "")
     devices = ", ".join(dict.fromkeys(node.device for node in moved if node.device))
     if devices and trusts(s, "device"):
-        of_devices = _sums(moved, "device_read_bytes", "device_written_bytes")
+        of_devices = _read_and_written(moved, "device_read_bytes", "device_written_bytes")
         place = f"the block device {devices}"
-        yield _Witness(place, *of_devices, doubt if _calibrated(s, "device") is None else "")
+        yield _TrafficCounter(place, *of_devices, doubt if _calibrated(s, "device") is None else "")
 
 
 def _calibrated(s: Observation, counter: str) -> float | None:
-    """The share of a data set that a counter saw while it was written; None where that is not known."""
+    """The share of a data set that a counter saw while the set was written; None if unknown."""
     share: float | None = getattr(s.run.files.counted or Counted(), counter)
     return share
 
@@ -279,7 +280,7 @@ def trusts(s: Observation, counter: str) -> bool:
 
 
 def _why_none(s: Observation, host: str, moved: Sequence[Moved], needed: bool) -> str:
-    """Why no counter tells how much was moved. needed: some bytes cannot have stayed in memory."""
+    """Why no counter shows how many bytes were moved. needed: some bytes cannot have stayed in memory."""
     if not moved:
         return f"what {host or 'a node'} moved was not counted"
     if not needed:
@@ -300,16 +301,16 @@ def no_counter(s: Observation) -> str:
 def total(moved: Sequence[Moved], name: str) -> int | None:
     """A counter, summed over nodes; None where a node does not have it."""
     counts: list[int | None] = [getattr(node, name) for node in moved]
-    known = [count for count in counts if count is not None]
-    return sum(known) if known and len(known) == len(counts) else None
+    present = [count for count in counts if count is not None]
+    return sum(present) if present and len(present) == len(counts) else None
 
 
-def _sums(moved: Sequence[Moved], read: str, written: str) -> tuple[int | None, int | None]:
+def _read_and_written(moved: Sequence[Moved], read: str, written: str) -> tuple[int | None, int | None]:
     return total(moved, read), total(moved, written)
 
 
 def _percent(share: float) -> str:
-    """`97 %`; a share above 1 is `all`, because counters see other traffic, too."""
+    """`97 %`, or `all` from 1 on: counters also see other traffic."""
     return "all" if share >= 1 else f"{math.floor(100 * share):d} %"
 
 

@@ -20,7 +20,7 @@ from iosweep.tools import tools
 
 #: Readings of the masks of every rank and worker of a node that a pass needs in each phase.
 LOOKS = 3
-#: Looks at a long phase are ten seconds apart.
+#: Longest time without a look, unless half of the phase is longer: looks at a long phase are ten seconds apart.
 _LONG_S = 30.0
 
 
@@ -50,7 +50,7 @@ def reserved_cpus(s: Observation) -> Finding:
     for node in nodes:
         kept = parse(node.reserved or "")
         if hits := [(process, cpus) for process in node.processes if (cpus := _allowed(process) & kept)]:
-            *most, last = [_many(process) for process, _ in hits]
+            *most, last = [_count_and_role(process) for process, _ in hits]
             who = f"{', '.join(most)} and {last}" if most else last
             cpus = frozenset().union(*(cpus for _, cpus in hits))
             are = "it is" if len(cpus) == 1 else "they are"
@@ -74,8 +74,8 @@ def _proven(s: Observation, wrong: Sequence[tuple[NodesCpus, str]], proof: str) 
     nodes = s.run.cpus.nodes if s.run.cpus else ()
     if wrong:
         return failed(_sentences(wrong))
-    if little := _too_little(s, nodes):
-        return unchecked(little)
+    if reason := _why_unproven(s, nodes):
+        return unchecked(reason)
     counts: Counter[str] = Counter()
     for node in nodes:
         for process in node.processes:
@@ -90,28 +90,28 @@ def _sentences(wrong: Sequence[tuple[NodesCpus, str]]) -> str:
 
 
 def _not_as_bound(node: NodesCpus, bound: Mapping[str, int]) -> Iterator[str]:
-    """A sentence for each kind of process of a node that could run on other CPUs than those it was bound to.
+    """A sentence for each kind of process of a node that could run on CPUs that it was not bound to.
 
-    `bound`: mask -> the ranks or workers that were to have it.
+    `bound`: mask -> planned number of ranks or workers with that mask.
     """
     usable = parse(node.usable)
     counts: Counter[tuple[str, str]] = Counter()  # role and mask -> ranks or workers
     for process in node.processes:
         if process.role in ("helper", "agent"):
             if (allowed := _allowed(process)) - usable:
-                yield f"{_many(process)} could run on {named(allowed)}, usable are {named(usable)}"
+                yield f"{_count_and_role(process)} could run on {named(allowed)}, usable are {named(usable)}"
         elif process.masks:
             mask = process.masks[0]
             counts[process.role, mask] += process.count
             if mask not in bound or _allowed(process) != parse(mask):
                 masks = [named(parse(mask)) for mask in dict.fromkeys((*process.masks, *process.thread_masks))]
-                yield f"{_many(process)} could run on {' and '.join(masks)}, unlike its binding"
+                yield f"{_count_and_role(process)} could run on {' and '.join(masks)}, unlike its binding"
     for (role, mask), count in counts.items():
         if mask in bound and count > bound[mask]:
             yield f"{human_count(count, role)} could run on {named(parse(mask))}, where {bound[mask]} should"
 
 
-def _many(process: Processes) -> str:
+def _count_and_role(process: Processes) -> str:
     return "our agent" if process.role == "agent" else human_count(process.count, process.role)
 
 
@@ -124,7 +124,7 @@ def _union(*masks: str) -> CpuSet:
     return frozenset().union(*map(parse, masks))
 
 
-def _too_little(s: Observation, nodes: Sequence[NodesCpus]) -> str | None:
+def _why_unproven(s: Observation, nodes: Sequence[NodesCpus]) -> str | None:
     """Why the looks prove nothing, or None if they do."""
     runtime_s = s.parsed.figures.get("runtime_s")
     for node in nodes:

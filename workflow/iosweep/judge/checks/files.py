@@ -62,16 +62,16 @@ def stayed_new(s: Observation) -> Finding:
     """New files stayed new: the phase did not start over on them."""
     if not s.phase.writes or s.point.options.get("write_mode") != "new":
         return NOT_APPLICABLE
-    room = s.point.volume_bytes
+    size = s.point.volume_bytes
     written = s.parsed.figures.get("bytes_written")
     if written is None:
         return NO_OUTPUT
-    if written > room:
+    if written > size:
         return failed(
-            f"{human_size(written)} were written into {human_size(room)} of new files: later passes were"
+            f"{human_size(written)} were written into {human_size(size)} of new files: later passes were"
             " overwrites; raise file_size"
         )
-    return passed(f"{human_size(written)} of {human_size(room)}")
+    return passed(f"{human_size(written)} of {human_size(size)}")
 
 
 def file_count(s: Observation) -> Finding:
@@ -96,11 +96,11 @@ def durable(s: Observation) -> Finding:
         return failed(f"writes were not flushed inside the timing: {not_flushed}")
     if not s.parsed.evidence.confirms("fsync"):
         return unchecked("a flush at the end was asked for, and the tool does not report that option")
-    written, room = s.parsed.figures.get("bytes_written"), s.point.volume_bytes
-    if written and written > room and not s.point.options.get("o_direct"):
-        # pages that are written again before they are flushed reach the storage once
+    written, size = s.parsed.figures.get("bytes_written"), s.point.volume_bytes
+    if written and written > size and not s.point.options.get("o_direct"):
+        # pages that are overwritten before they are flushed reach the storage once
         return failed(
-            f"{human_size(written)} were written through the page cache into {human_size(room)} of files, and flushed"
+            f"{human_size(written)} were written through the page cache into {human_size(size)} of files, and flushed"
             " once, at the end: what was written over meanwhile may not have reached the storage"
         )
     if any(moved.device_flushes == 0 for moved in s.run.moved.values()):
@@ -113,11 +113,11 @@ def durable(s: Observation) -> Finding:
 
 #: Data that compresses by this or more, or repeats more pages, is not random: random data has 1.00, and repeats none.
 _RATIO, _REPEATED = 1.15, 0.01
-#: By how much the slowest worker of a sequential phase may be behind the mean.
+#: The slowest worker of a sequential phase is assumed to write at least at the mean rate divided by this.
 _WORKERS = 4
 #: A phase that may have left more than this share of the files unwritten does not show that its data is random.
 _STALE = 0.5
-#: From this share on some workers may be late, and their files may hold more old data, by the second share.
+#: If more than the first share is unwritten, some workers may be late: up to the second share more may be old data.
 _EVEN, _UNEVEN = 0.02, 0.3
 
 
@@ -134,14 +134,14 @@ def incompressible(s: Observation) -> Finding:
     new, tools_data = files.role == "fresh", writes and s.point.options.get("data") != "random"
     untouched = _untouched(s) if writes else 0.0
     old = min(1.0, untouched + _UNEVEN) if untouched > _EVEN else 0.0  # share of blocks from before the phase
-    if new and sample.zero_bytes <= max(old, untouched) * sample.bytes:  # sectors that may never have been written
+    if new and sample.zero_bytes <= max(old, untouched) * sample.bytes:  # these sectors may never have been written
         if sample.zero_bytes == sample.bytes:
             return unchecked("only zeros were read back, and not all of the files was written")
         sample = structs.replace(sample, bytes=sample.bytes - sample.zero_bytes, zero_bytes=0)
     old = 0.0 if new else old
     figures = _figures(sample)
     repeats = s.parsed.evidence.repeats if writes and not tools_data else ""
-    if repeats:  # pages that the tool writes again say nothing against the others
+    if repeats:  # pages that the tool repeats do not show that its other data is not random
         sample = structs.replace(sample, bytes=sample.bytes - sample.repeated_bytes, repeated_bytes=0)
     if _compresses(sample, old):
         if tools_data:
@@ -153,13 +153,13 @@ def incompressible(s: Observation) -> Finding:
 
 
 def _compresses(sample: Sample, old: float = 0.0) -> bool:
-    """Whether blocks do, of which a share is `old`. Storage that compresses writes next to nothing for zeros."""
-    again = sample.repeated_bytes + sample.zero_bytes
-    return again > (_REPEATED + old) * sample.bytes or sample.bytes * (1 - old) >= _RATIO * sample.compressed_bytes
+    """Whether blocks compress or repeat, if a share `old` is not counted. Compressing storage hardly stores zeros."""
+    repeated = sample.repeated_bytes + sample.zero_bytes
+    return repeated > (_REPEATED + old) * sample.bytes or sample.bytes * (1 - old) >= _RATIO * sample.compressed_bytes
 
 
 def _untouched(s: Observation) -> float:
-    """The share of the files, where blocks were read, that the phase may not have written: of random I/O e^-passes."""
+    """The share of the sampled part of the files that the phase may not have written: e^-passes for random I/O."""
     written = s.parsed.figures.get("bytes_written") or 0
     size = s.run.files.set_bytes or s.point.volume_bytes
     if s.run.files.role != "fresh" and not s.phase.random:  # the first blocks of the files were read

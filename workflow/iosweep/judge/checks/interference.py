@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from iosweep.judge.checks.caches import no_counter, total, trusts, works
+from iosweep.judge.checks.caches import no_counter, total, trusts, work_by_node
 from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Observation, failed, passed, unchecked
 from iosweep.node import fs_types
 from iosweep.node.counters import Moved
@@ -23,21 +23,21 @@ def exclusive(s: Observation) -> Finding:
     return passed(lock.evidence) if lock.enforced else unchecked(lock.evidence)
 
 
-#: Share of a node's CPU time that others may use while a phase runs, and of the CPUs of one rank or worker: daemons use
-#: a few percent, another job far more.
+#: Share of CPU time that other processes may use, of a node and of the CPUs of a rank or worker: daemons use a few
+#: percent, another job far more.
 OTHER_LOAD = 0.25
-#: Share of its periods in which a CPU quota may stop the tool, and of the time: as much as a figure may be wrong.
+#: Shares of its periods and of the time in which a CPU quota may stop the tool: the error that a figure may have.
 _STOPPED, _STOPPED_TIME = 0.05, 0.02
-#: Share of a limit on I/O from which the limit is measured, and not the storage: limits let through short bursts.
+#: From this share of an I/O limit on, the limit is measured and not the storage: limits let short bursts through.
 _LIMITED = 0.9
-#: What others may move, as a share of the tool's own bytes: as OTHER_LOAD.
+#: Bytes that others may move, as a share of the tool's bytes: as OTHER_LOAD.
 OTHER_IO = 0.25
-#: What they may move beside it in all, and per second: logs, and what a desktop does.
+#: Bytes that others may move besides, in total and per second: logs and a desktop's background I/O.
 _BYTES, _BYTES_PER_S = 16 << 20, 4 << 20
-#: Copies that a file system writes at most, by what its device counted while a data set was written: of a mirror with a
-#: journal of data.
+#: Most copies that a file system is assumed to write, whatever was counted while a data set was written: those of a
+#: mirror with a data journal.
 _COPIES = 4.0
-#: What a write costs in metadata at most (journal, inode, bitmaps: a block of 4 KiB each), and what a client may read
+#: Most metadata bytes per write (journal, inode, bitmaps: a block of 4 KiB each), and most bytes that a client reads
 #: for a small read.
 _WRITE_BYTES, _READ_BYTES = 16 << 10, 64 << 10
 
@@ -46,40 +46,40 @@ def other_load(s: Observation) -> Finding:
     """No node was busy with anything but the tool and the target's client, nor any CPU that a rank or worker was bound
     to, and no hypervisor withheld CPU time."""
     load = s.run.load
-    short = "it takes runs of half a second"
+    needs_time = "it takes runs of half a second"
     if not load:
-        return unchecked(f"the node's load was not read ({short})")
+        return unchecked(f"the node's load was not read ({needs_time})")
     if load.steal > OTHER_LOAD:
         return failed(f"the hypervisor withheld {load.steal:.0%} of the CPU time", True)
-    where, used, bound = _on(s, load.host), "", load.bound
+    where, used, bound = _on_node(s, load.host), "", load.bound
     if load.other is not None and load.other > OTHER_LOAD:
-        used = f"{load.other:.0%} of the CPU time{where}{_named(load.top)}"
+        used = f"{load.other:.0%} of the CPU time{where}{_top_processes(load.top)}"
     elif bound and bound.other > OTHER_LOAD:
-        which = f"CPU{'' if bound.cpus.isdecimal() else 's'} {bound.cpus}{_on(s, bound.host)}"
-        used = f"{bound.other:.0%} of {which}, where a rank or worker was bound{_named(bound.top)}"
+        cpus = f"CPU{'' if bound.cpus.isdecimal() else 's'} {bound.cpus}{_on_node(s, bound.host)}"
+        used = f"{bound.other:.0%} of {cpus}, where a rank or worker was bound{_top_processes(bound.top)}"
     if used:
         if load.client is None:
             why = "its processes were not found"
             return unchecked(f"others used {used}, and the client of {s.fstype} may be one of them: {why}")
         return failed(f"other processes used {used}", True)
     if unread := load.unread:
-        return unchecked(f"the load of {', '.join(unread[:SHOWN_NODES])} was not read ({short})")
+        return unchecked(f"the load of {', '.join(unread[:SHOWN_NODES])} was not read ({needs_time})")
     if load.other is None:
         return unchecked(
             "the CPU time of others cannot be told from that of the kernel's threads, which are hidden here"
         )
     by_client = f", the target's client {load.client:.0%}" if load.client else ""
-    others = f"others used {load.other:.0%}{where}{_named(load.top)}{by_client}"
+    others = f"others used {load.other:.0%}{where}{_top_processes(load.top)}{by_client}"
     of_bound = f"; at most {bound.other:.0%} of the CPUs of a rank or worker" if bound else ""
     return passed(f"{others}, the hypervisor withheld {load.steal:.0%} of the CPU time{of_bound}")
 
 
-def _on(s: Observation, host: str) -> str:
+def _on_node(s: Observation, host: str) -> str:
     return f" on {host}" if s.point.nodes > 1 and host else ""
 
 
-def _named(top: Sequence[Other]) -> str:
-    """The processes of others that used most."""
+def _top_processes(top: Sequence[Other]) -> str:
+    """` (NAME of USER 30%, ...)`: the other processes that used most CPU time."""
     each = (f"{other.name}{f' of {other.user}' if other.user else ''} {other.share:.0%}" for other in top)
     return f" ({', '.join(each)})" if top else ""
 
@@ -93,10 +93,10 @@ def cpu_quota(s: Observation) -> Finding:
     if not quota.stopped:
         return passed("no CPU quota stopped anything")
     periods = f"{quota.stopped} of {quota.periods} periods"
-    told = f"a CPU quota stopped what ran{_on(s, quota.host)} in {periods}, for {quota.stopped_s:.2f} s in all"
+    sentence = f"a CPU quota stopped what ran{_on_node(s, quota.host)} in {periods}, for {quota.stopped_s:.2f} s in all"
     if quota.stopped > _STOPPED * quota.periods and quota.stopped_s > _STOPPED_TIME * load.window_s:
-        return failed(told)
-    return passed(told)
+        return failed(sentence)
+    return passed(sentence)
 
 
 def io_limit(s: Observation) -> Finding:
@@ -105,7 +105,7 @@ def io_limit(s: Observation) -> Finding:
     if not fs_types.lookup(s.fstype).local:
         return NOT_APPLICABLE
     devices = ""
-    for host, parsed, moved in works(s):
+    for host, parsed, moved in work_by_node(s):
         devices = devices or ", ".join(dict.fromkeys(node.device for node in moved if node.device))
         ops, window_s = parsed.figures.get("ops_per_s", 0.0), max((node.window_s for node in moved), default=0.0)
         rates = {
@@ -117,7 +117,7 @@ def io_limit(s: Observation) -> Finding:
         for name, rate in rates.items():
             limit = sum(node.io_limits.get(name, math.inf) * (node.device.count(",") + 1) for node in moved)
             if moved and rate >= _LIMITED * limit:
-                return failed(f"a control group limits I/O on {devices}{_on(s, host)}: io.max {name}={limit}")
+                return failed(f"a control group limits I/O on {devices}{_on_node(s, host)}: io.max {name}={limit}")
     return passed(f"no limit on {devices} was reached") if devices else unchecked("the block devices are not known")
 
 
@@ -133,49 +133,49 @@ def other_io(s: Observation) -> Finding:
     if not s.run.moved or not trusts(s, counter):
         return unchecked(no_counter(s))
     counted, evidence = False, []
-    for host, parsed, moved in works(s):
+    for host, parsed, moved in work_by_node(s):
         name = (moved[0].device if kind.local else f"the client ({moved[0].client})") if moved else ""
-        for verb, seen, by_tool, allowed in _directions(s, counter, parsed, moved):
+        for verb, seen, by_tool, allowed in _moved_by_direction(s, counter, parsed, moved):
             counted, others = True, max(0.0, seen - by_tool)
-            told = f"others {verb} {human_size(round(others))} of {human_size(seen)} on {name}{_on(s, host)}"
+            sentence = f"others {verb} {human_size(round(others))} of {human_size(seen)} on {name}{_on_node(s, host)}"
             if others > allowed:
-                return failed(told, True)
-            evidence += [told] if seen else []
+                return failed(sentence, True)
+            evidence += [sentence] if seen else []
     if not counted:
         return unchecked("what the tool or the target moved was not counted, or cannot be told from the file system's")
     return passed("; ".join(evidence[: 2 * SHOWN_NODES]) or f"the {counter} counted no bytes that may be others'")
 
 
-def _directions(
+def _moved_by_direction(
     s: Observation, counter: str, parsed: Parsed, moved: Sequence[Moved]
 ) -> Iterator[tuple[str, int, float, float]]:
-    """(verb, all bytes that a counter saw, the tool's bytes, bytes that others may have moved) for each direction."""
-    alone = any([phase.name for phase in step.phases] == [s.phase.name] for step in s.point.steps)
+    """(verb, bytes that a counter saw, the tool's bytes, bytes that others may move) for each direction."""
+    is_only_phase = any([phase.name for phase in step.phases] == [s.phase.name] for step in s.point.steps)
     transfer = max(1, int(s.point.options.get("transfer_size") or 1))
-    floor = sum(_BYTES + _BYTES_PER_S * node.window_s for node in moved)
+    background = sum(_BYTES + _BYTES_PER_S * node.window_s for node in moved)
     for verb, key in (("read", "read_bytes"), ("wrote", "written_bytes")):
-        seen, tool = total(moved, f"{counter}_{key}"), total(moved, f"tool_{key}")
-        told = parsed.figures.get(f"bytes_{key.removesuffix('_bytes')}", 0.0) if alone else None
-        if seen is None or (tool is None and told is None):
+        seen, counted = total(moved, f"{counter}_{key}"), total(moved, f"tool_{key}")
+        reported = parsed.figures.get(f"bytes_{key.removesuffix('_bytes')}", 0.0) if is_only_phase else None
+        if seen is None or (counted is None and reported is None):
             continue
-        by_tool = max(tool or 0.0, told or 0.0)
-        allowed = OTHER_IO * by_tool + floor
+        by_tool = max(counted or 0.0, reported or 0.0)
+        allowed = OTHER_IO * by_tool + background
         if verb == "read":
-            if counter == "client" and not s.point.options.get("o_direct"):  # it reads ahead, and no less than a page
+            if counter == "client" and not s.point.options.get("o_direct"):  # it reads ahead, and at least a page
                 allowed += max(by_tool, by_tool / transfer * _READ_BYTES)
         elif s.fstype in fs_types.COPY_ON_WRITE and by_tool:
             continue
         else:
             by_tool *= _copies(s, counter, moved)
             allowed = (
-                OTHER_IO * by_tool + floor + by_tool / transfer * _WRITE_BYTES + (total(moved, "dirty_bytes") or 0)
+                OTHER_IO * by_tool + background + by_tool / transfer * _WRITE_BYTES + (total(moved, "dirty_bytes") or 0)
             )
         yield verb, seen, by_tool, allowed
 
 
 def _copies(s: Observation, counter: str, moved: Sequence[Moved]) -> float:
-    """How often a file system writes each byte, by its counter while a data set was written. A local file system writes
-    more than once only to several devices, or to its journal first; else somebody else wrote, and may still write."""
+    """How often a file system writes each byte, as counted while a data set was written. A local file system writes a
+    byte more than once only to several devices or to a data journal; otherwise others wrote, and may still write."""
     if counter == "device" and not any("," in node.device for node in moved) and "data=journal" not in (s.mount or ""):
         return 1.0
     return min(_COPIES, max(1.0, getattr(s.run.files.counted, counter, None) or 1.0))

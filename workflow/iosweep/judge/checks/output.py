@@ -22,7 +22,7 @@ from iosweep.text import human_count, printable, some
 from iosweep.tools import Parsed, reading, tools
 from iosweep.units import human_duration, human_size
 
-#: Signals that others send; those of a crash would come again.
+#: Signals that others send, so that another try may help: a crash would happen again.
 FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
 
 
@@ -52,7 +52,7 @@ def exit_status(s: Observation) -> Finding:
 
 
 def not_run(reason: str) -> Finding:
-    """A fail for a tool that was not started. Another try may help unless the reason is a cause that lasts."""
+    """A fail for a tool that was not started. Another try may help unless the reason is a lasting cause."""
     why = cause(reason)
     return failed(f"{why.text}: {reason}" if why else reason, curable=why is None or why.curable)
 
@@ -65,9 +65,9 @@ def output(s: Observation) -> Finding:
         return failed("; ".join(s.parsed.problems))
     if s.parsed == Parsed():
         return failed("no output is stored")
-    name, said = f"{s.point.tool}-", s.parsed.version
-    if s.version not in ("", "unknown") and said and said.removeprefix(name) != s.version.removeprefix(name):
-        return failed(f"its output is of {said}, and its program says {s.version}")
+    name, version = f"{s.point.tool}-", s.parsed.version
+    if s.version not in ("", "unknown") and version and version.removeprefix(name) != s.version.removeprefix(name):
+        return failed(f"its output is of {version}, and its program says {s.version}")
     return passed(f"one document of {printable((s.parsed.version or s.point.tool)[:REASON_LENGTH])}")
 
 
@@ -97,7 +97,7 @@ def tool_doubts(s: Observation) -> Finding:
 #: Seconds that start-up and end may take on a busy node: fio took up to 0.65 s in 99 % of 1,765 phases, many on a busy
 #: machine, and 1.6 s at most; a launcher takes longer.
 START_S, LAUNCH_S = 2.0, 3.0
-#: And more for each file, which is opened and closed, and for each rank or worker, which is forked.
+#: More seconds for each file (opened and closed), and for each rank or worker (forked).
 FILE_S, WORKER_S = 0.001, 0.02
 
 
@@ -111,8 +111,8 @@ def as_asked(s: Observation) -> Finding:
     if echo is None:
         return unchecked(f"{s.point.tool} does not print its options")
     wrong = [*echo.contradictions]
-    named = {value for argument in s.run.argv for value in (argument, argument.partition("=")[2])}
-    if echo.place is not None and echo.place not in named:
+    arguments = {value for argument in s.run.argv for value in (argument, argument.partition("=")[2])}
+    if echo.place is not None and echo.place not in arguments:
         wrong.append(f"{s.point.tool} worked in {echo.place}, which its command does not name")
     if wrong:
         return failed("; ".join(wrong))
@@ -121,35 +121,35 @@ def as_asked(s: Observation) -> Finding:
 
 def workers(s: Observation) -> Finding:
     """As many ranks and nodes took part as were requested; every worker ran for the whole time."""
-    seen = s.parsed.evidence
+    evidence = s.parsed.evidence
     threads = int(s.point.options["threads_per_node"] or 1)
     if tools()[s.point.tool].mpi:
-        ranks, nodes, wanted = seen.tasks, seen.nodes or s.point.nodes, threads * s.point.nodes
+        ranks, nodes, planned = evidence.tasks, evidence.nodes or s.point.nodes, threads * s.point.nodes
         if ranks is None:
             return unchecked("the tool does not say")
-        if ranks != wanted:
+        if ranks != planned:
             another = "was it built with another MPI than its launcher?"
-            return failed(f"the tool ran with {human_count(ranks, 'rank')}, {wanted} were asked for: {another}")
+            return failed(f"the tool ran with {human_count(ranks, 'rank')}, {planned} were asked for: {another}")
         if nodes != s.point.nodes:
             return failed(f"the tool ran on {human_count(nodes, 'node')}, {s.point.nodes} were asked for")
         ran_on = s.run.ran_on
-        if odd := {host: ranks for host, ranks in ran_on.items() if ranks > threads or (not ranks and threads)}:
-            seen_on = ", ".join(f"{ranks} on {host}" for host, ranks in sorted(odd.items()))
+        if wrong := {host: ranks for host, ranks in ran_on.items() if ranks > threads or (not ranks and threads)}:
+            seen_on = ", ".join(f"{ranks} on {host}" for host, ranks in sorted(wrong.items()))
             return failed(f"{human_count(threads, 'rank')} were asked for on each node, and {seen_on} were seen")
         return passed(f"{human_count(ranks, 'rank')} on {human_count(nodes, 'node')}, as asked")
     if s.phase.kind == "metadata" or s.point.phase_time_s is None:
         return NOT_APPLICABLE
-    if seen.tasks is not None and seen.tasks != threads:
-        return failed(f"{human_count(seen.tasks, 'worker')} logged I/O, {threads} were asked for")
-    ran = seen.worker_seconds
-    if not ran:
+    if evidence.tasks is not None and evidence.tasks != threads:
+        return failed(f"{human_count(evidence.tasks, 'worker')} logged I/O, {threads} were asked for")
+    worker_s = evidence.worker_seconds
+    if not worker_s:
         return unchecked("the tool does not say")
-    asked = threads * s.point.nodes * s.point.phase_time_s
-    if ran < SHORTEST * asked:
+    due_s = threads * s.point.nodes * s.point.phase_time_s
+    if worker_s < SHORTEST * due_s:
         return failed(
-            f"the workers ran for {ran:.1f} s in all, {asked:.1f} s were asked for: fewer ran, or not to the end"
+            f"the workers ran for {worker_s:.1f} s in all, {due_s:.1f} s were asked for: fewer ran, or not to the end"
         )
-    return passed(f"{ran:.1f} worker seconds of {asked:.1f}")
+    return passed(f"{worker_s:.1f} worker seconds of {due_s:.1f}")
 
 
 def in_flight(s: Observation) -> Finding:
@@ -164,10 +164,11 @@ def in_flight(s: Observation) -> Finding:
     return passed(f"{rate * latency_s:.2f} in flight on average, {asked} at most were asked for")
 
 
-#: Share of its run time by which the tool's clock may be ahead, as much as figures may be wrong, and seconds that
-#: it may be ahead in any case: both clocks are read at slightly different moments.
+#: The tool's clock may be ahead by this share of its run time, the error that a figure may have, plus these seconds:
+#: the two clocks are read at slightly different moments.
 _AHEAD, _SLACK_S = 0.02, 0.05
-#: And behind, start-up aside: a busy node delays the end of a process, too, and a clock of half the speed is found.
+#: Share by which it may be behind, without start-up: a busy node delays the end of a process, too. A clock at half
+#: speed is still found.
 _BEHIND = 0.5
 #: A clock is judged slow only if the tool timed this many times the longest start-up.
 _COMPARABLE = 4 / 3
@@ -175,25 +176,25 @@ _COMPARABLE = 4 / 3
 
 def clock(s: Observation) -> Finding:
     """The tool's clock runs as fast as ours: it timed no more than its process took, and not far less."""
-    seen = s.parsed.evidence
-    if seen.timed_s is None:
+    evidence = s.parsed.evidence
+    if evidence.timed_s is None:
         return NO_OUTPUT if s.parsed == Parsed() else unchecked("the tool does not say how long it took")
-    timed_s, wall_s = seen.timed_s, s.run.wall_s if seen.wall_s is None else seen.wall_s
+    timed_s, wall_s = evidence.timed_s, s.run.wall_s if evidence.wall_s is None else evidence.wall_s
     if timed_s > wall_s * (1 + _AHEAD) + _SLACK_S:
         return failed(f"the tool timed {timed_s:.2f} s, and all of it took {wall_s:.2f} s: its clock is fast")
     files = s.point.tasks * int(s.point.options.get("files_per_thread") or 1)
     most_s = (LAUNCH_S if tools()[s.point.tool].mpi else START_S) + WORKER_S * s.point.tasks + FILE_S * files
-    beside = f"the tool timed {timed_s:.2f} s of the {wall_s:.2f} s of its process"
-    beside_s = wall_s - timed_s - seen.untimed_s
+    times = f"the tool timed {timed_s:.2f} s of the {wall_s:.2f} s of its process"
+    beside_s = wall_s - timed_s - evidence.untimed_s
     if beside_s <= _BEHIND * timed_s:
-        return passed(beside)
+        return passed(times)
     most_beside_s = _BEHIND * timed_s + most_s
     if timed_s < _COMPARABLE * most_s or beside_s <= most_beside_s:
-        return unchecked(f"{beside}, which is too short beside its start-up (up to {human_duration(most_s)})")
+        return unchecked(f"{times}, which is too short beside its start-up (up to {human_duration(most_s)})")
     still_s = max((moved.still_s for moved in s.run.moved.values()), default=0.0)
     if beside_s - still_s <= most_beside_s:
-        return failed(f"{beside}: our agent there stood still for {still_s:.2f} s (stopped?)", curable=True)
-    return failed(f"{beside}: its clock is slow, or it did not time all that it did")
+        return failed(f"{times}: our agent there stood still for {still_s:.2f} s (stopped?)", curable=True)
+    return failed(f"{times}: its clock is slow, or it did not time all that it did")
 
 
 # Amounts
@@ -201,21 +202,21 @@ def clock(s: Observation) -> Finding:
 
 def direction(s: Observation) -> Finding:
     """I/O went in the directions that the phase asks for, and in no other."""
-    seen = s.parsed.evidence
-    if seen.silent_directions is None:
+    evidence = s.parsed.evidence
+    if evidence.silent_directions is None:
         return NOT_APPLICABLE if s.phase.kind == "metadata" and s.parsed != Parsed() else NO_OUTPUT
-    if seen.silent_directions:
-        return failed(f"no {' and no '.join(seen.silent_directions)} was done")
-    if seen.unasked_directions:
-        return failed(f"a {' and a '.join(seen.unasked_directions)} was done that the phase does not ask for")
+    if evidence.silent_directions:
+        return failed(f"no {' and no '.join(evidence.silent_directions)} was done")
+    if evidence.unasked_directions:
+        return failed(f"a {' and a '.join(evidence.unasked_directions)} was done that the phase does not ask for")
     return passed(f"{s.parsed.figures['ops']:,} operations")
 
 
 def arithmetic(s: Observation) -> Finding:
     """The tool's figures agree with each other: bytes = rate x time = operations x transfer size."""
-    seen, figures = s.parsed.evidence, s.parsed.figures
+    evidence, figures = s.parsed.evidence, s.parsed.figures
     if s.phase.kind == "metadata" and figures:
-        if seen.transferred_bytes is None:
+        if evidence.transferred_bytes is None:
             return unchecked(f"{s.point.tool} prints rates, and no times")
         rate = figures["ops"] / figures["runtime_s"] if figures["runtime_s"] else 0.0
         if abs(rate - figures["ops_per_s"]) > 0.02 * rate:
@@ -223,12 +224,12 @@ def arithmetic(s: Observation) -> Finding:
                 f"{figures['ops']:,} operations in {figures['runtime_s']:.3f} s are not {figures['ops_per_s']:,.0f}/s"
             )
         return passed("operations = rate x time")
-    moved = seen.transferred_bytes
+    moved = evidence.transferred_bytes
     if moved is None:
         return NO_OUTPUT
-    by_rate, by_ops = seen.rate_times_runtime_bytes, figures["ops"] * int(s.point.options["transfer_size"] or 0)
-    # the times have the resolution of the tool's clock
-    slack = 0.01 + 2 * seen.clock_s / max(figures["runtime_s"], 0.001)
+    by_rate, by_ops = evidence.rate_times_runtime_bytes, figures["ops"] * int(s.point.options["transfer_size"] or 0)
+    # times are as coarse as the tool's clock
+    slack = 0.01 + 2 * evidence.clock_s / max(figures["runtime_s"], 0.001)
     if abs(by_rate - moved) > slack * moved or abs(by_ops - moved) > slack * moved:
         return failed(f"{moved:,} bytes moved, but rate x time is {by_rate:,.0f} and operations x size {by_ops:,}")
     return passed("bytes = rate x time = operations x transfer size")
@@ -277,15 +278,15 @@ def queue_depth(s: Observation) -> Finding:
     return passed(f"{reached:.0f} % of the I/O at depth {level} or more")
 
 
-#: Share of the I/Os that were asked for that must be in flight: with fewer, half the depth would do the same.
+#: Share of the requested I/Os that must be in flight: with fewer, half the depth would measure the same.
 _LEAST_IN_FLIGHT = 0.5
 
 
 def _few_in_flight(s: Observation, depth: int) -> str:
-    """Why fewer than half of the I/Os that were asked for were in flight, or nothing (also where that is not known).
+    """A sentence if fewer than half of the requested I/Os were in flight; empty if not, or if unknown.
 
-    A flush at the end is part of the run time, and no I/O is in flight then: of a timed phase, only the time asked for
-    counts; of a volume that is flushed, nothing is said.
+    No I/O is in flight during the flush at the end, which is part of the run time: of a timed phase, only the requested
+    time counts; a phase with a fixed volume and a flush is not judged.
     """
     mean_s, runtime_s = (s.parsed.figures.get(name) for name in ("latency_mean_s", "runtime_s"))
     time_s = s.point.phase_time_s

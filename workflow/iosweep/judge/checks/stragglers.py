@@ -14,19 +14,19 @@ from iosweep.node.cpus import parse
 from iosweep.store.record import Finding
 from iosweep.tools import Parsed
 
-#: Share of the median below which a node or worker is a straggler: a worker has a part of a node's I/Os, and chance
+#: Share of the median below which a node or worker is a straggler: a worker does fewer I/Os than a node, so chance
 #: moves its rate more.
 SLOW = {"node": 0.75, "worker": 0.5}
-#: Robust deviations below the median that a straggler must have, too: without it the slowest of many is always one.
+#: A straggler must also be this many robust deviations below the median: otherwise the slowest of many is always one.
 DEVIATIONS = 5.0
-#: Of two nodes or two workers: share of the faster one's rate. Two rates have no scatter that could be looked at.
+#: With only two nodes or workers: share of the faster one's rate, because two rates show no scatter.
 SLOW_OF_TWO = {"node": 0.5, "worker": 0.1}
-#: I/Os that each has to have on average: chance moves a rate of 100 by 10 %.
+#: Least I/Os per node or worker on average: chance moves a rate from 100 I/Os by 10 %.
 LEAST_OPS = 100
-#: Where more than this share is slow, they are a second kind (an older generation of nodes), and not stragglers.
+#: If more than this share is slow, the slow ones are a second kind (an older generation of nodes), not stragglers.
 MOST_STRAGGLERS = 0.25
-#: Phases that a count or a volume bounds, and in which a worker that is through stops, have to take so many seconds: in
-#: shorter ones a tick of the scheduler is a large part of a worker's time.
+#: Least seconds of a phase with a fixed count or volume, in which workers stop when they are done: in a shorter one a
+#: tick of the scheduler is a large part of a worker's time.
 LEAST_S = 1.0
 
 
@@ -45,25 +45,25 @@ def even(s: Observation) -> Finding:
         return unchecked(f"{runtime_s:.2g} s are too short to compare workers that stop when they are through")
     usable = [node.usable for node in s.run.cpus.nodes if node.usable] if s.run.cpus else []
     sharing = bounded and any(len(parse(cpus)) < s.point.tasks // s.point.nodes for cpus in usable)
-    slow, shown = [], []
+    slow, sentences = [], []
     of_nodes = [r for r in rates if r.worker is None]
     of_workers = [r for r in rates if r.worker is not None and not sharing]
-    for what, known in (("node", of_nodes), ("worker", of_workers)):
-        share = slowest_share(known)
-        if share is not None and ops >= LEAST_OPS * len(known):
-            slow += _stragglers(what, known)
-            shown.append(f"the slowest of {len(known)} {what}s did {share:.0%} of their median")
+    for kind, compared in (("node", of_nodes), ("worker", of_workers)):
+        share = slowest_share(compared)
+        if share is not None and ops >= LEAST_OPS * len(compared):
+            slow += _stragglers(kind, compared)
+            sentences.append(f"the slowest of {len(compared)} {kind}s did {share:.0%} of their median")
     if slow:
         more = f"; and {len(slow) - SHOWN_NODES} more" if len(slow) > SHOWN_NODES else ""
         return failed("; ".join(slow[:SHOWN_NODES]) + more)
-    if shown:
-        return passed("; ".join(shown))
+    if sentences:
+        return passed("; ".join(sentences))
     if sharing:
         return unchecked("workers share CPUs, and those that are through leave them to the others")
     return unchecked(f"{ops:,.0f} I/Os of {s.point.tasks:,} workers are too few to compare them")
 
 
-def _stragglers(what: str, rates: Sequence[NodeRate]) -> list[str]:
+def _stragglers(kind: str, rates: Sequence[NodeRate]) -> list[str]:
     """Nodes or workers that are far slower than the others, in words, the slowest first."""
     ranked = sorted(rates, key=rate)
     names = [
@@ -71,12 +71,12 @@ def _stragglers(what: str, rates: Sequence[NodeRate]) -> list[str]:
     ]
     if len(ranked) == 2:
         share = rate(ranked[0]) / rate(ranked[1])
-        return [f"{names[0]} did {share:.0%} of the other's rate"] if share < SLOW_OF_TWO[what] else []
+        return [f"{names[0]} did {share:.0%} of the other's rate"] if share < SLOW_OF_TWO[kind] else []
     middle = median(map(rate, ranked))
     deviation = 1.4826 * median(abs(rate(r) - middle) for r in ranked)
-    limit = min(SLOW[what] * middle, middle - DEVIATIONS * deviation)
+    limit = min(SLOW[kind] * middle, middle - DEVIATIONS * deviation)
     slow = [
-        f"{name} did {rate(r) / middle:.0%} of the {what}s' median"
+        f"{name} did {rate(r) / middle:.0%} of the {kind}s' median"
         for name, r in zip(names, ranked, strict=True)
         if rate(r) < limit
     ]
@@ -114,9 +114,10 @@ def rates_of_run(parsed: Parsed, streams: Mapping[str, bytes], hosts: Sequence[s
         if counted.keys() != set(hosts) or sum(map(len, counted.values())) != parsed.evidence.tasks:
             return ()
         moved, ops = parsed.evidence.transferred_bytes or 0, parsed.figures.get("ops", 0.0)
-        each = ops / moved if moved else 0.0  # all I/Os of a phase have one size
+        per_byte = ops / moved if moved else 0.0  # all I/Os of a phase have one size
         by_node = {
-            host: [NodeRate("", k, rate, rate * each) for k, rate in sorted(counted[host].items())] for host in hosts
+            host: [NodeRate("", k, rate, rate * per_byte) for k, rate in sorted(counted[host].items())]
+            for host in hosts
         }
     if len(by_node) == 1:
         return by_node[hosts[0]]

@@ -15,12 +15,12 @@ from iosweep.tools.reading import LEAST_RUNTIME_S, LEAST_TICKS, too_short_to_be_
 
 #: Shares of the requested time that a timed phase must and may run for: fio's phases of 60 s took 0.98 to 1.05 of it.
 SHORTEST, LONGEST = 0.98, 1.05
-#: Seconds that a phase may exceed its time in any case: in phases of one second a tick is a large share.
+#: Seconds that any phase may exceed its time: in a phase of one second a tick is a large share.
 SLACK_S = 0.1
 #: An I/O that takes less does not hang: a busy disk takes that long.
 HUNG_S = 0.5
-#: Share of the common time by which nodes may begin or end apart: it makes the figure by as much too low, and a figure
-#: through iosweep may differ by 2 % from the same command by hand.
+#: Nodes may begin or end this share of the common time apart: it lowers the figure by as much, and a figure from
+#: iosweep may differ by 2 % from the same command by hand.
 WINDOW = 0.02
 
 
@@ -73,15 +73,15 @@ def common_window(s: Observation) -> Finding:
     timed ended, within 2 % of the time from the first I/O of any node to the last."""
     if s.point.nodes == 1 or tools()[s.point.tool].mpi:
         return NOT_APPLICABLE
-    seen = s.parsed.evidence
-    if not seen.each_node:
+    evidence = s.parsed.evidence
+    if not evidence.each_node:
         return NO_OUTPUT
-    if not seen.windows:
+    if not evidence.windows:
         return unchecked(f"{s.parsed.version} does not say when each node began")
-    begins = {host: begin for host, (begin, _) in seen.windows.items()}
-    ends = {host: end for host, (_, end) in seen.windows.items()}
+    begins = {host: begin for host, (begin, _) in evidence.windows.items()}
+    ends = {host: end for host, (_, end) in evidence.windows.items()}
     first, last = min(ends, key=ends.__getitem__), max(begins, key=begins.__getitem__)
-    skew_s, error_s = begins[last] - min(begins.values()), seen.windows_error_s
+    skew_s, error_s = begins[last] - min(begins.values()), evidence.windows_error_s
     early_s = max(ends.values()) - ends[first] if s.point.phase_time_s is not None else 0.0
     if max(skew_s, early_s) > WINDOW * (max(ends.values()) - min(begins.values())) + error_s:
         apart = f"{last} began {skew_s:.2f} s after the first"
@@ -91,10 +91,10 @@ def common_window(s: Observation) -> Finding:
     return passed(f"all began within {skew_s:.3f} s, which may be {error_s:.3f} s off")
 
 
-#: Rounds of SNIA's test specification (Performance Test Specification, steady state), and what is steady there: their
-#: excursion, and the slope of a line through them, as shares of the mean.
+#: Steady state as in SNIA's Performance Test Specification: number of rounds, their largest excursion, and the largest
+#: slope of a line through them, as shares of the mean.
 WINDOWS, EXCURSION, SLOPE = 5, 0.20, 0.10
-#: I/Os that a window has to have on average, so that chance moves its mean by less than 5 %.
+#: Least I/Os per window on average, so that chance moves its mean by 5 % at most.
 LEAST_OPS_OF_WINDOW = 400
 
 
@@ -108,13 +108,13 @@ def steady(s: Observation) -> Finding:
         return failed(f"{short} (limits.shortest_phase)")
     if short := too_short_to_be_steady(asked):
         return unchecked(short)
-    whole = summed(_series_of_nodes(s))
-    if not whole:
+    total = summed(_series_of_nodes(s))
+    if not total:
         why = f": {s.parsed.evidence.lost}" if s.parsed.evidence.lost else ""
         if not why and s.parsed.evidence.series:
             why = ", and the node's own counters do not show its I/O"
         return unchecked(f"{s.point.tool} left no rates over time{why}")
-    values = whole.values
+    values = total.values
     if len(values) < WINDOWS or ops_per_s * asked < LEAST_OPS_OF_WINDOW * WINDOWS:
         rates = f"{len(values)} rates over time of {ops_per_s:.3g} I/Os a second"
         return unchecked(f"{rates} are too few to judge {asked:g} s")
@@ -123,18 +123,18 @@ def steady(s: Observation) -> Finding:
     mean = fmean(means) or 1.0
     excursion = (max(means) - min(means)) / mean
     slope = linear_regression(range(WINDOWS), means).slope * (WINDOWS - 1) / mean
-    told = f"means of {WINDOWS} windows differ by {excursion:.0%}, and change by {slope:+.0%} over the phase"
+    changes = f"means of {WINDOWS} windows differ by {excursion:.0%}, and change by {slope:+.0%} over the phase"
     if excursion > EXCURSION or abs(slope) > SLOPE:
-        return failed(f"the rate was not steady: {told}; up to {EXCURSION:.0%} and {SLOPE:.0%} are steady")
-    return passed(told)
+        return failed(f"the rate was not steady: {changes}; up to {EXCURSION:.0%} and {SLOPE:.0%} are steady")
+    return passed(changes)
 
 
 def _series_of_nodes(s: Observation) -> list[Series]:
-    """Each node's progress over the phase: as the tool logged it, else as counters of the node's client or devices saw
-    it while I/O was timed.
+    """Each node's rate over the phase: as the tool logged it, else as counters of the node's client or devices saw it
+    while I/O was timed.
 
-    Counters are not used for buffered writes, which the kernel writes back when it likes, nor where they saw less than
-    half or more than twice of what the tool moved.
+    Counters are not used for buffered writes, which the kernel writes back at any time, nor where they saw less than
+    half or more than twice of the bytes that the tool moved.
     """
     series = [each for each in s.parsed.evidence.series if each.worker is None]
     if logged := [each for each in series if each.name in ("bandwidth_bytes_per_s", "ops_per_s")]:
