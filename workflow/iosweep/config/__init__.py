@@ -8,5 +8,6 @@
 | sections.py | typed models of target, limits, CPUs and tools with their defaults; types of single values |
 | criteria.py | `accept`: selectors of figures and thresholds |
 | sweeps.py | the validated configuration, as the plan takes it |
-| suites/ | suites, with their published figures |
+
+The suites are in config/suites/ of the repository.
 """

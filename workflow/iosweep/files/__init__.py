@@ -2,6 +2,6 @@
 
 | module | what it does |
 |---|---|
-| documents.py | JSON with a digest: written whole, checked when it is read |
-| safe_paths.py | everything else in a directory of results: no symbolic link is followed, writes are atomic |
+| documents.py | JSON with a digest: encoded; checked when it is read |
+| safe_paths.py | writes that a power cut leaves whole (temporary name, fsync, rename); no link is followed |
 """
