@@ -307,7 +307,7 @@ class Loop:
                 with contextlib.suppress(TargetHangs, TargetError, Refused):
                     c.directory.remove(FRESH)  # the next run removes what a kill leaves
                 if kept_bytes := c.directory.present_bytes:
-                    advice = f"`iosweep clean {setup.plan.campaign}` removes them"
+                    advice = f"`iosweep clean {setup.plan.campaign} --yes` removes them"
                     setup.lines.note(f"{human_size(kept_bytes)} stay on the target for the next run; {advice}")
             raise
         budget.finished(point, cost, began_s)

@@ -268,5 +268,5 @@ def _failure(files: FileSet, tool: str, done: process.Completed, streams: Stream
     reported = files.prepared(streams)
     if done.exit_code:
         cause = cause_in(streams["stderr"]) or reported or cause_in(streams["stdout"])
-        return f"preparing them failed (exit code {done.exit_code}): {cause}"
-    return f"preparing them: {reported}" if reported else None
+        return f"preparing its files failed (exit code {done.exit_code}): {cause}"
+    return f"preparing its files: {reported}" if reported else None
