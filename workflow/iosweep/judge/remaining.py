@@ -177,11 +177,11 @@ def open_repetitions(
 def open_before_confirming(
     allocation: Allocation, selecting: Mapping[str, Mapping[int, RecordHead]], points: Sequence[Point]
 ) -> dict[str, list[int]]:
-    """point -> numbers of the repetitions that it still needs, without those that confirm a best point. Only the next
-    number if the interval decides. Without empty entries.
+    """point -> numbers of the repetitions that it still needs before best points can be confirmed; only the next number
+    if its interval decides. Without empty entries.
 
-    selecting: the repetitions that count, of all points of the allocation because they show how a phase scatters;
-    without those that confirm.
+    selecting: results that count, without those that confirm; of all points of the allocation, because together they
+    show how much a phase scatters.
     """
     needed: dict[str, list[int]] = {}
     undecided: list[Point] = []
@@ -270,5 +270,5 @@ def set_name(directory: str) -> str:
 
 
 def _kind(point: Point) -> object:
-    """Key of points that miss the forecast alike: timed phases take a known time, others only an estimated time."""
+    """Key of points whose forecasts have similar errors: the time of timed phases is known, of others estimated."""
     return point.tool, point.phase_time_s is not None

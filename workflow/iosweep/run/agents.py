@@ -166,7 +166,7 @@ def begin_watch(watching: Watching) -> None:
         """New processes of our job: ranks are children of Slurm, not of this agent."""
         return [pid for pid in procfs.pids() if pid not in earlier and procfs.is_of_job(pid)]
 
-    around, job = replace(_surroundings, bound=tuple(watching.bound), host=_name()), Job.from_now(watching.runner)
+    around, job = replace(_surroundings, bound=tuple(watching.bound), host=_node_name()), Job.from_now(watching.runner)
     _watch = NodeWatch(around, identify.counters_of(around.mount, around.fstype), job, watching.expected, new_processes)
 
 
@@ -220,7 +220,7 @@ def run(timeout_s: float) -> NodeRun:
         done = process.run(_staged.argv, timeout_s, scratch, *printed, asker=0, cpus=_staged.cpus)
         ended = time.time()
         if _staged.watching:
-            done = done.watched_on(_name(), end_watch(done.silent_s))
+            done = done.watched_on(_node_name(), end_watch(done.silent_s))
         stdout.seek(0)
         stderr.seek(0)
         streams = {"stdout": stdout.read(process.MOST_PRINTED_BYTES), "stderr": stderr.read(process.MOST_PRINTED_BYTES)}
@@ -235,7 +235,7 @@ def slurm_step() -> str:
     return os.environ.get("SLURM_STEP_ID", "")
 
 
-def _name() -> str:
+def _node_name() -> str:
     """Name of this node in Slurm."""
     return os.environ.get("SLURMD_NODENAME", "")
 
@@ -271,7 +271,7 @@ def main() -> None:
     process.adopt_orphans()
     process.allow_files()
     signal.signal(signal.SIGTERM, _leave)
-    name, received = _name(), b""
+    name, received = _node_name(), b""
     while part := os.read(0, 1 << 16):
         *lines, received = (received + part).split(b"\n")
         for line in lines:
