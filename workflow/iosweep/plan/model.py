@@ -22,7 +22,6 @@ from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Count, Deadline, Integer, Name, Part, PathText, Seconds, Share, Some
 from iosweep.node.pinning import CpuSettings
 from iosweep.tools import FileSet, Phase, Step, Value, tools
-from iosweep.tools.reading import SHORTEST_STEADY_S
 
 if TYPE_CHECKING:
     from iosweep.plan.forecast import RepetitionNeeds
@@ -77,11 +76,11 @@ class LimitSettings(Part, frozen=True, kw_only=True):
     """The section `limits`. bytes_written, time: None: no limit."""
 
     bytes_written: Count | None
-    fill: Share = 0.80
+    fill: Share
     grace: Seconds
     retried: Share
-    share_of_free: Share = 0.10
-    shortest_phase: Seconds = SHORTEST_STEADY_S
+    share_of_free: Share
+    shortest_phase: Seconds
     time: Seconds | None
 
 
