@@ -133,6 +133,17 @@ def test_every_error_of_a_file_names_its_line(load: Load, tmp_path: Path, snapsh
     assert "\n".join(said) == snapshot
 
 
+def test_an_alias_inside_what_it_names_is_named_with_its_line(load: Load) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load("campaign: a\ntarget: {}\nx: &loop [*loop]\n")
+    assert str(caught.value).startswith("x.yaml:3: not valid YAML: it is nested too deeply, or an alias")
+
+
+def test_values_are_written_as_yaml_writes_them() -> None:
+    values = [None, True, ["a", None], {"é": False}, 1.5, "text"]
+    assert [*map(yaml_lines.written, values)] == ["null", "true", '["a", null]', '{"é": false}', "1.5", "text"]
+
+
 @given(st.binary(max_size=60) | st.text(alphabet="ab:-[]{}&*!<>|?#'\"%@\n\t 01.~", max_size=60))
 def test_whatever_stands_in_a_file_is_a_mapping_or_a_config_error(
     tmp_path_factory: pytest.TempPathFactory, content: bytes | str

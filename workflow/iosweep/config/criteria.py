@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from msgspec import structs
 
+from iosweep.config.yaml_lines import written
 from iosweep.errors import ConfigError, Problem
 from iosweep.files.documents import Integer, Name, Part
 from iosweep.text import did_you_mean, shortened, some
@@ -409,7 +410,7 @@ def threshold(value: object, selector: Selector) -> Threshold:
     """The threshold of a figure. Raises SelectorError."""
     measure = MEASURES["ratio" if selector.scaling else selector.about.quantity]
     example = f"write a comparison, a decimal number and a unit, for example `{measure.example}`"
-    shown = f"`{shortened(str(value))}`"
+    shown = f"`{shortened(written(value))}`"
     if not isinstance(value, str) or not (form := _FORM.fullmatch(value.strip())):
         raise SelectorError(f"{shown} is not a threshold; {example}")
     if not (number := _AMOUNT.fullmatch(form["rest"].strip())):

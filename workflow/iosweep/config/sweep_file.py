@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from iosweep.config import criteria, models, sections
 from iosweep.config.sections import suggest_known
 from iosweep.config.sweeps import Config, Sweep
-from iosweep.config.yaml_lines import COMMAND_LINE, Document, KeyPath, dotted, load
+from iosweep.config.yaml_lines import COMMAND_LINE, Document, KeyPath, dotted, load, written
 from iosweep.errors import ConfigError, Problem
 from iosweep.text import human_count, shortened
 from iosweep.tools import Option, Tool, Value, tools
@@ -47,11 +47,11 @@ def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem
     if kind.startswith("union_tag"):
         entry = value if isinstance(value, dict) else {}
         if "tool" in entry:
-            return document.problem((*path, "tool"), suggest_known("tool", str(entry["tool"]), tools()))
+            return document.problem((*path, "tool"), suggest_known("tool", written(entry["tool"]), tools()))
         return document.problem(path, "is neither a sweep (it has no `tool`) nor a suite (it has no `suite`)")
     if kind == "literal_error":
         choices = [c.strip("'") for c in detail["ctx"]["expected"].replace(" or ", ", ").split(", ")]
-        return document.problem(path, suggest_known("value", str(value), choices))
+        return document.problem(path, suggest_known("value", written(value), choices))
     message = {
         "list_type": f"must be a list, for example {_LISTS.get(str(path[-1]), '[1, 2, 4]')}",
         "model_type": "must be a mapping of keys to values",
@@ -74,8 +74,7 @@ _LISTS = {"phases": "[seq_write, seq_read]", "exclude": "[{queue_depth: 8}]", "s
 
 def shown(value: object) -> str:
     """A value as a configuration has it, shortened."""
-    text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
-    return shortened(text)
+    return shortened(f'"{value}"' if isinstance(value, str) else written(value))
 
 
 @cache

@@ -6,6 +6,7 @@ YAML 1.2's core schema, so that `off`, `1:30` and `010` mean what they say; dupl
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import unicodedata
@@ -86,6 +87,12 @@ def dotted(path: KeyPath) -> str:
     return text
 
 
+def written(value: object) -> str:
+    """A value as YAML writes it, not Python: `null`, `true`, `["a"]`."""
+    yaml_only = value is None or isinstance(value, bool | list | dict)
+    return json.dumps(value, ensure_ascii=False, default=str) if yaml_only else str(value)
+
+
 def load(file: Path) -> Document:
     """Read one YAML file. Raises ConfigError: unreadable, not YAML, a key twice, not a mapping."""
     name = printable(os.path.relpath(file) if file.is_relative_to(Path.cwd()) else str(file))
@@ -110,6 +117,9 @@ def parse(name: str, text: str) -> Document:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         if isinstance(error, yaml.reader.ReaderError):
             line, what = text.count("\n", 0, error.position), f"the control character #x{error.character:02x}"
+        elif isinstance(error, RecursionError):
+            line = max(lines.values(), default=1) - 1  # where the walk had come to
+            what = "it is nested too deeply, or an alias stands inside what it names; write it out"
         else:
             mark = getattr(error, "problem_mark", None)
             line = mark.line if mark else 0

@@ -39,8 +39,10 @@ def parse(text: str) -> CpuSet:
         if not (m := re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", part)):
             raise ValueError(f"{shortened(part)!r} is not a CPU or a range of CPUs; write a list such as 0-3,8")
         first, last = int(m[1]), int(m[2] or m[1])
-        if last < first or last >= MOST:
-            raise ValueError(f"{shortened(part)!r} is not a range of CPUs")
+        if last < first:
+            raise ValueError(f"{shortened(part)!r} is not a range of CPUs; write the smaller one first, such as 0-3")
+        if last >= MOST:
+            raise ValueError(f"{shortened(part)!r} is not a range of CPUs below {MOST}; write those of the node")
         cpus.update(range(first, last + 1))
     return frozenset(cpus)
 
