@@ -203,7 +203,7 @@ class Target(Strict):
     keep: Literal["none", "data_sets"] = Field(
         "none",
         description="What stays on the target once everything is measured: `none`, or `data_sets`, which another run is"
-        " then spared writing. `iosweep clean` removes them. Default: none.",
+        " then spared writing. `iosweep clean --yes` removes them. Default: none.",
     )
     deadline: Deadline = Field(
         30.0,
