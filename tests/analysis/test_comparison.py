@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -149,6 +150,13 @@ def test_the_figures_of_a_result_never_contradict_its_change() -> None:
 def test_repetitions_on_different_nodes_decide_nothing() -> None:
     found = compare(campaign(1), campaign(2, speed=lambda *_: 0.5, hosts=lambda s, t, n: f"n{n}"))
     assert {one.verdict for one in found.singles} == {"undecided"}
+
+
+def test_nothing_is_said_of_intervals_where_there_are_none() -> None:
+    found = compare(campaign(1, n=1), campaign(2, n=1))
+    named: Any = SimpleNamespace(name="a")
+    told = [*comparison.notes(comparison.Versus(named, named, found, ()))]
+    assert told == ["No change has an interval, so nothing is decided; each result says why."]
 
 
 def test_a_single_repetition_is_compared_with_the_noise_of_the_other_points() -> None:

@@ -170,6 +170,15 @@ def test_another_file_system_with_the_same_device_number_is_not_written_to(tmp_p
         directory.may_write(1, 1)
 
 
+def test_a_full_target_is_named(tmp_path: Path) -> None:
+    agent = Space()
+    directory = claimed(tmp_path, "inherit", agent)
+    agent.free = 100
+    with pytest.raises(Refused) as refused:
+        directory.may_write(1 << 20, 1)
+    assert str(refused.value).startswith(f"{directory.path}: 1.0 MiB more are needed")
+
+
 def test_deleted_files_are_waited_for_until_they_are_free_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

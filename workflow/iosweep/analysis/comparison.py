@@ -406,15 +406,18 @@ def notes(one: Versus) -> Iterator[str]:
     found = one.found
     yield from absences(found, one.names)
     tested = sum(own.change is not None for own in found.differences)
-    yield (
-        "Intervals are 95 % of each result, of the noise within the campaigns; verdicts allow for"
-        f" {human_count(tested, 'comparison')}, so that of 100 pairs that differ by this noise alone at most 5 show"
-        " a difference."
-    )
-    yield (
-        "Sessions of one system differ, too (other load, the state of the file system), and these intervals do not hold"
-        " that: measure both again, in turn, before you act on a difference."
-    )
+    if not tested:
+        yield "No change has an interval, so nothing is decided; each result says why."
+    else:
+        yield (
+            "Intervals are 95 % of each result, of the noise within the campaigns; verdicts allow for"
+            f" {human_count(tested, 'comparison')}, so that of 100 pairs that differ by this noise alone at most 5 show"
+            " a difference."
+        )
+        yield (
+            "Sessions of one system differ, too (other load, the state of the file system), and these intervals do not"
+            " hold that: measure both again, in turn, before you act on a difference."
+        )
     if doubted := [own for own in found.singles if own.suspect]:
         have = human_count(len(doubted), "result has", "results have")
         sides = (side for own in doubted for side in (own.pairs[0].a, own.pairs[0].b) if side.verdict != "valid")

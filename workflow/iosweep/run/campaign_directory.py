@@ -145,7 +145,7 @@ class CampaignDirectory:
     def may_write(self, size: int, inodes: int, room: Room | None = None) -> None:
         """Raise Refused if there is no space for so many more bytes and files. `room`: if it was just read."""
         if (size or inodes) and (wrong := self._too_much(self.path, self.present_bytes + size, inodes, room)):
-            raise Refused(wrong)
+            raise Refused(wrong if wrong.startswith(self.path) else f"{self.path}: {wrong}")
 
     def _too_much(self, where: str, size: int, inodes: int, room: Room | None = None) -> str | None:
         """Why `size` bytes, our present ones included, do not fit; None if they do. Waits a few seconds for deleted
