@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from iosweep.errors import AllocationError, ExitCode, MeasuredElsewhere, Refused
-from iosweep.files.safe_paths import ENDED, open_log
+from iosweep.files.safe_paths import open_log
 from iosweep.node.process import Stopped
 from iosweep.plan.launchers import launchers
 from iosweep.plan.model import read_plan
@@ -73,7 +73,7 @@ def run(arguments: Namespace) -> int:
             refusal = Refusal(f"its job was {why}", stopped=True)
     except OSError as error:  # of the log, which is in the results
         why, code = allocation.cannot_be_written(error), ExitCode.STORE_FAILED
-    line = printable(f"{ENDED}{why}")
+    line = printable(f"iosweep: {why}")
     print(line, file=sys.stderr)
     # the disk of the results may be full; or they were removed while they were measured, and are not ours
     with contextlib.suppress(OSError, Refused):

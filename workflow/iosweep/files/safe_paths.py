@@ -272,18 +272,6 @@ def _make(directory: Path) -> None:
 
 # Logs of commands
 
-#: The beginning of the last line of a log whose command ended before all was done: the reason follows.
-ENDED = "iosweep: "
-#: Bytes that are read of a log: its last line is in them.
-_LAST_BYTES = 2000
-
-
-def last_line(root: Path, log: str) -> str:
-    """The last line of a log that is not blank. Raises OSError."""
-    with folder(root, Path(log).parent) as place, os.fdopen(place.open(Path(log).name), "rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - _LAST_BYTES))
-        return file.read(_LAST_BYTES).decode("utf-8", "replace").strip().rpartition("\n")[2]
-
 
 def open_log(log: Path, results: Path) -> TextIO:
     """A log to add to. Below the results no symbolic link is followed. Raises OSError."""

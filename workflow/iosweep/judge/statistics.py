@@ -22,7 +22,7 @@ Grade = Literal["A", "B", "C"]
 GRADES: tuple[tuple[Grade, float], ...] = (("A", 0.05), ("B", 0.10), ("C", 0.20))
 #: Least repetitions for an interval that is shown and graded: that of two is far too wide.
 LEAST_FOR_INTERVAL = 3
-#: More repetitions than this are never suggested: nobody would wait for them.
+#: Most repetitions that advice may ask for: nobody would wait for more.
 MOST_REPETITIONS = 1000
 #: Half width of the widest interval, on logarithms: no figures differ by more, and its share still fits a table.
 _WIDEST = 40.0
