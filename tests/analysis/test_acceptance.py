@@ -74,7 +74,7 @@ def eight(spread: Any = FIVE) -> list[ResultRow]:
 def undecided() -> dict[str, Decision]:
     """Decisions that cannot be made, each for another reason."""
     at, few = ("read_iops", ">=", 1, "IOPS"), rows(1000, spread=[1.0, 1.01])
-    one_suspect = [structs.replace(r, verdict="suspect", reasons="others wrote") if r.repetition == 2 else r
+    one_suspect = [structs.replace(r, verdict="suspect", reasons=("others wrote",)) if r.repetition == 2 else r
                    for r in eight()]  # fmt: skip
     invalid = [r for n in range(1, 9) for r in rows(10, f"p{n}", [1.0], 6, threads_per_node=n, verdict="invalid",
                                                     reasons="an error")]  # fmt: skip
@@ -110,7 +110,7 @@ def test_every_reason_why_nothing_is_decided(snapshot: SnapshotAssertion) -> Non
 def test_suspect_repetitions_do_not_decide() -> None:
     """Neither do they pass, nor is a delivery failed by what may be somebody else's load."""
     found = rows(1000)
-    found[1] = structs.replace(found[1], verdict="suspect", reasons="others wrote")
+    found[1] = structs.replace(found[1], verdict="suspect", reasons=("others wrote",))
     one = decide(found, "read_iops", ">=", 900, "IOPS")
     assert one.outcome == "undecided"
     assert decide(found, "read_iops", ">=", 1100, "IOPS").outcome == "undecided"

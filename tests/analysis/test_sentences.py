@@ -79,7 +79,7 @@ def test_each_finding_has_its_sentence(snapshot: SnapshotAssertion) -> None:
 
 def test_a_reason_that_all_repetitions_share_is_named_once() -> None:
     reasons = {1: "the target is memory | others used 71 %", 2: "the target is memory | others used 82 % | too short"}
-    rows = [structs.replace(one, reasons=reasons[number], verdict="suspect")
+    rows = [structs.replace(one, reasons=tuple(reasons[number].split(" | ")), verdict="suspect")
             for number in (1, 2) for one in points("threads_per_node", {number: number * G})]  # fmt: skip
     results, facts = summarize(rows), sweep_facts(1, *dict.fromkeys(one.point for one in rows))
     shared = caveats.find_shared(results)

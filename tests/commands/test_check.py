@@ -19,7 +19,6 @@ from iosweep.store.record import Missing, Needs, Refusal
 from iosweep.store.store import Store
 from iosweep.tables import reader
 from iosweep.tables.make import make_tables
-from iosweep.tables.reader import RowVerdict
 
 Capture = pytest.CaptureFixture[str]
 Verdicts = dict[tuple[str, int], tuple[str, str]]
@@ -169,8 +168,10 @@ def of_rows(place: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., check
 
     def of_rows(*rows: tuple[int, str, str, str]) -> check.Outcome:
         made = [
-            RowVerdict(point="p", phase=phase, repetition=number, verdict=verdict, reasons=reasons, left=False)
-            for number, phase, verdict, reasons in rows
+            reader.read_verdict(
+                {"point": "p", **dict(zip(("repetition", "phase", "verdict", "reasons"), row, strict=False))}
+            )
+            for row in rows
         ]
         monkeypatch.setattr(reader, "read_rows", lambda *_: made)
         return check.read_outcome(results)

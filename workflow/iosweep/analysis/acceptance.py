@@ -19,7 +19,6 @@ from iosweep.config import criteria
 from iosweep.config.criteria import DECIMAL, Criterion, Published, Selector, Subject, matches
 from iosweep.judge import statistics
 from iosweep.judge.agreement import COUNTED
-from iosweep.judge.findings import REASONS
 from iosweep.judge.statistics import LEAST_FOR_INTERVAL, MOST_REPETITIONS, Interval
 from iosweep.plan.headline_groups import load, suites_of, unfit
 from iosweep.plan.model import SweepFacts
@@ -293,7 +292,7 @@ def _absent(best: Best) -> Reason | None:
     """Why repetitions are missing: `the next run measures more`, or which limit stopped the campaign; None if none is
     missing."""
     rows = [row for row in best.rows if row.verdict == "missing" and outcome(row) != "unneeded"]
-    reasons = [(row.reasons or "").split(REASONS) for row in rows if row.reasons and row.reasons != NOT_YET]
+    reasons = [row.reasons for row in rows if row.reasons and row.reasons != (NOT_YET,)]
     if not reasons:
         return Reason("the next run measures more") if rows else None
     return Reason(f"{human_count(len(reasons), 'repetition')} missing", tuple(caveats.rank(reasons)))
@@ -368,7 +367,7 @@ def _suspect(best: Best) -> Reason | None:
     suspect = [row for row in rows if not row.undisturbed]
     if not suspect:
         return None
-    causes = caveats.rank((row.reasons or "").split(REASONS) for row in suspect)
+    causes = caveats.rank(row.reasons for row in suspect)
     return Reason(f"{len(suspect)} of {human_count(len(rows), 'repetition')} suspect", tuple(causes))
 
 

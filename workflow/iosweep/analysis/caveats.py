@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from iosweep.analysis.formats import hosts, listing, tool, version
 from iosweep.analysis.summary import PointSummary, Repetitions
 from iosweep.judge.agreement import COUNTED
-from iosweep.judge.findings import REASONS, rank_reasons, reason_key
+from iosweep.judge.findings import rank_reasons, reason_key
 from iosweep.text import human_count
 
 #: Causes, without numbers, that all repetitions of a campaign share. The report states these once.
@@ -56,9 +56,7 @@ def find_shared(results: Iterable[PointSummary]) -> Shared:
     rows = [row for result in results for row in result.rows if row.verdict in COUNTED]
     if any(row.verdict == "valid" for row in rows) or len({row.point for row in rows}) < 2:
         return NOTHING
-    return frozenset.intersection(
-        *(frozenset(reason_key(text) for text in (row.reasons or "").split(REASONS) if text) for row in rows)
-    )
+    return frozenset.intersection(*(frozenset(map(reason_key, row.reasons)) for row in rows))
 
 
 def drop_shared(groups: Iterable[Sequence[str]], known: Shared) -> list[list[str]]:
@@ -70,7 +68,7 @@ def drop_shared(groups: Iterable[Sequence[str]], known: Shared) -> list[list[str
 def explain(repetitions: Iterable[Repetitions], outcome: str, known: Shared = NOTHING) -> str:
     """Join the reasons of the repetitions with an outcome, causes first; of suspect ones, shared reasons first."""
     own = [one for one in repetitions if one.outcome == outcome]
-    groups = [REASONS.join(one.reasons).split(REASONS) for one in own for _ in range(one.count)]
+    groups = [one.reasons for one in own for _ in range(one.count)]
     if outcome != "suspect" or not known:
         return tell(groups, 2)
     told = "; ".join(text for text, _ in rank([r for r in group if reason_key(r) in known] for group in groups))

@@ -16,7 +16,6 @@ from iosweep.analysis.caveats import NOTHING, Shared
 from iosweep.analysis.summary import Metric, PointSummary, counted, phase_order, worst
 from iosweep.judge import statistics
 from iosweep.judge.best import Candidate, best, candidate
-from iosweep.judge.findings import REASONS
 from iosweep.judge.statistics import Interval
 from iosweep.plan.headline_groups import HeadlineGroup, load, of_phase
 from iosweep.tables.reader import ResultRow
@@ -95,13 +94,13 @@ class Best:
     def reason(self, shared: Shared = NOTHING) -> str:
         """The most frequent reason for the doubt, without reasons that the report states once (`shared`) and without
         disagreement of repetitions, which is stated beside the figure; "" if there is no other."""
-        own = [(row.reasons or "").split(REASONS) for row in self._worst_rows]
+        own = [row.reasons for row in self._worst_rows]
         if any(
             row.verdict == "invalid" for row in self._worst_rows
         ):  # the first reason makes a row invalid (judge/verdict.py)
             own = [reasons[:1] for reasons in own]
-        own = [[text for text in reasons if not text.startswith(formats.NOT_REPEATABLE)] for reasons in own]
-        others = caveats.drop_shared(own, shared)
+        repeatable = ([text for text in reasons if not text.startswith(formats.NOT_REPEATABLE)] for reasons in own)
+        others = caveats.drop_shared(repeatable, shared)
         return f"{'also ' if shared else ''}{caveats.tell(others, most=1)}" if others else ""
 
     @property

@@ -15,7 +15,6 @@ from statistics import fmean, median
 
 from iosweep.judge import agreement, statistics
 from iosweep.judge.agreement import COUNTED, RepeatedFigure
-from iosweep.judge.findings import REASONS
 from iosweep.judge.statistics import LEAST_FOR_INTERVAL, Grade, Interval, grade
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.reader import ResultRow, RowVerdict, Value
@@ -206,7 +205,7 @@ def summarize(rows: Iterable[ResultRow]) -> list[PointSummary]:
     summaries = []
     for rows, chose, confirmed in zip(ordered, metrics, metrics[len(ordered) :], strict=False):
         asked = [row for row in rows if outcome(row) != "unneeded"] or rows
-        reasons = (reason for row in asked if row.reasons for reason in row.reasons.split(REASONS))
+        reasons = (reason for row in asked for reason in row.reasons)
         summaries.append(
             PointSummary(
                 point=rows[0].point,
@@ -330,7 +329,7 @@ def repetitions(rows: Iterable[RowVerdict], sweeps: Iterable[SweepFacts]) -> lis
         judged = [one for one in outcomes if one in VERDICTS and one != "missing"]
         state = worst(judged) if judged else outcomes[0]
         # a suspect phase does not explain an invalid repetition
-        reasons = tuple(dict.fromkeys(row.reasons for row in own if row.reasons and outcome(row) == state))
+        reasons = tuple(dict.fromkeys(reason for row in own if outcome(row) == state for reason in row.reasons))
         found.append(Repetitions(point, planned.get(point, 1) if number is None else 1, state, reasons))
     return found
 

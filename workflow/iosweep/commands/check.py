@@ -12,10 +12,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-
-import msgspec
 
 from iosweep.analysis.summary import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
 from iosweep.commands import campaigns
@@ -23,7 +20,7 @@ from iosweep.commands.terminal import prose
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.judge import remaining
-from iosweep.judge.findings import REASONS, reason_key, reason_order
+from iosweep.judge.findings import reason_key, reason_order
 from iosweep.plan.model import Plan, plan_files
 from iosweep.store import ingested
 from iosweep.store.store import Store
@@ -113,9 +110,9 @@ def read_outcome(results: Path) -> Outcome:
     outcome = Outcome(name, results, None, left, damaged=damaged)
     if tables is None:
         return outcome
-    read, columns = partial(msgspec.convert, type=RowVerdict), RowVerdict.__struct_fields__
+    columns = RowVerdict.__struct_fields__
     try:
-        found = repetitions(reader.read_rows(results, "results.parquet", read, columns), tables.sweeps)
+        found = repetitions(reader.read_rows(results, "results.parquet", reader.read_verdict, columns), tables.sweeps)
         stale = tables.plan_digest != digest if digest else _stale(store, tables, plan)
     except (FileNotFoundError, documents.Damaged):  # `damaged` names the table
         return outcome
@@ -154,7 +151,7 @@ def _reasons(found: Sequence[Repetitions]) -> dict[str, list[Reason]]:
     alike: dict[tuple[str, str], dict[int, str]] = {}  # outcome and reason without its numbers -> index -> reason
     for index, repetition in enumerate(found):
         if repetition.outcome in OUTCOMES[1:]:
-            for text in REASONS.join(repetition.reasons or ("no reason given",)).split(REASONS):
+            for text in repetition.reasons or ("no reason given",):
                 alike.setdefault((repetition.outcome, reason_key(text)), {}).setdefault(index, text)
     reasons: dict[str, list[Reason]] = {}
     for (outcome, _), texts in alike.items():

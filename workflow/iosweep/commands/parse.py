@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
 from pathlib import Path
 
 from iosweep.commands.terminal import say, to_json
 from iosweep.errors import CommandError, ExitCode
 from iosweep.ingest import outputs
 from iosweep.ingest.outputs import File
-from iosweep.judge.findings import REASONS
+from iosweep.judge.findings import join_reasons
 from iosweep.store.ingested import MOST_FILE_BYTES
 from iosweep.tools.reading import Reading
 
@@ -59,15 +58,10 @@ def _document(file: File, tool: str, reading: Reading) -> dict[str, object]:
         "tool": tool,
         "version": reading.version,
         "rows": [
-            {**row, "verdict": reading.verdict(index), "reasons": REASONS.join(_reasons(reading, index))}
+            {**row, "verdict": reading.verdict(index), "reasons": join_reasons(reading.reasons(index))}
             for index, row in enumerate(reading.rows)
         ],
         "problems": [
             {"severity": problem.severity, "row": problem.row, "text": problem.text} for problem in reading.problems
         ],
     }
-
-
-def _reasons(reading: Reading, row: int) -> Iterator[str]:
-    for text in (*reading.against(row, "invalid"), *reading.against(row, "suspect")):
-        yield text.replace(REASONS, " / ")

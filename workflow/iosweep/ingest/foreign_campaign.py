@@ -20,8 +20,7 @@ from iosweep.files import documents, safe_paths
 from iosweep.ingest import outputs
 from iosweep.judge.agreement import COUNTED, TIMES, Headlines, RepeatedFigure, agreements, verdict_columns
 from iosweep.judge.checks import CHECKS
-from iosweep.judge.findings import REASONS, failed, passed, unchecked
-from iosweep.judge.verdict import verdict_of
+from iosweep.judge.findings import failed, passed, unchecked
 from iosweep.plan.model import SweepFacts
 from iosweep.store import ingested
 from iosweep.store.ingested import INGESTED, RAW, Ingested, IngestedFacts, IngestedFile
@@ -164,14 +163,13 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, Iterable[Rea
                 left_out["it is there twice, with the same figures"] += 1
                 continue
             seen.add(same)
-            invalid, suspect = (
-                REASONS.join(text.replace(REASONS, " / ") for text in said[s]) for s in ("invalid", "suspect")
-            )
+            invalid, suspect = ("; ".join(said[severity]) for severity in ("invalid", "suspect"))
             doubts = printable("; ".join(["nothing in the text speaks against the figures", *said["note"]]))
             findings = dict.fromkeys((check.name for check in CHECKS), _UNCHECKED) | {
                 "output": failed(invalid) if invalid else passed("the output is complete and agrees with itself"),
                 "tool_doubts": failed(suspect) if suspect else passed(doubts),
             }
+            values |= verdict_columns(reading.verdict(index), reading.reasons(index), findings)
             when = next((str(value) for name in _WHEN if (value := row.get(name))), "")
             sweep, point = _place(values, row.get("repetition"))
             placed.append((sweep, point, (not when, when, len(placed)), Row(values, findings)))
@@ -182,7 +180,6 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, Iterable[Rea
         key = point, str(made.values["phase"])
         numbers[key] += 1
         made.values.update({"sweeps": sweep, "point": point, "repetition": numbers[key], "attempt": 1})
-        made.values.update(verdict_columns(*verdict_of(made.findings), made.findings))
         of_sweep.setdefault(sweep, []).append(made.values)
     sweeps = tuple(_sweep(name, values) for name, values in of_sweep.items())
     return Made([made for *_, made in placed], sweeps, left_out)

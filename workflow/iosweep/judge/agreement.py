@@ -12,7 +12,7 @@ from typing import Any
 
 from iosweep.judge import statistics
 from iosweep.judge.checks import CHECKS
-from iosweep.judge.findings import NOT_APPLICABLE, REASONS, Check, failed, passed, unchecked
+from iosweep.judge.findings import NOT_APPLICABLE, Check, failed, join_reasons, passed, split_reasons, unchecked
 from iosweep.judge.statistics import Interval, Noise
 from iosweep.plan.model import Point
 from iosweep.store.record import Finding, JudgedPhase, RecordHead
@@ -150,7 +150,7 @@ def verdict_columns(verdict: str, reasons: Sequence[str], findings: Mapping[str,
     outcomes = [finding.outcome for finding in findings.values()]
     return {
         "verdict": verdict,
-        "reasons": REASONS.join(reasons),
+        "reasons": join_reasons(reasons),
         "checks_passed": outcomes.count("pass"),
         "checks_failed": outcomes.count("fail"),
         "checks_not_checked": outcomes.count("not checked"),
@@ -174,7 +174,7 @@ def agree(values: dict[str, Any], agreements: Agreements) -> Finding | None:
     values[column] += 1
     if finding.outcome == "fail":
         values["verdict"] = "suspect"
-        values["reasons"] = REASONS.join(filter(None, (values["reasons"], finding.evidence)))
+        values["reasons"] = join_reasons([*split_reasons(values["reasons"]), finding.evidence])
     if interval and interval.n >= statistics.LEAST_FOR_INTERVAL:
         values["precision_grade"] = statistics.grade(interval)
         values["ci95_half_width_share"] = interval.half_width_share

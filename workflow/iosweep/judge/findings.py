@@ -118,8 +118,6 @@ class Check:
 # Reasons
 
 
-#: Separates the reasons of a row; replaced where messages of tools contain it.
-REASONS = " | "
 #: Separates a cause and each of its consequences within a reason; replaced where evidence contains it.
 FOLLOWS = " → "
 #: Checks whose failure explains other failures of a run; the first that failed is the cause.
@@ -145,6 +143,20 @@ def chained(failed: Sequence[tuple[str, str]]) -> list[str]:
     follows = [text for check, text in texts.items() if check in CONSEQUENCES]
     others = [text for check, text in texts.items() if check not in CONSEQUENCES]
     return [FOLLOWS.join([root, *follows]), *others]
+
+
+#: Separates the reasons of a row in its column.
+_SEPARATOR = " | "
+
+
+def join_reasons(reasons: Iterable[str]) -> str:
+    """Reasons as a cell of the table. The separator is replaced where a message of a tool contains it."""
+    return _SEPARATOR.join(reason.replace(_SEPARATOR, " / ") for reason in reasons)
+
+
+def split_reasons(cell: object) -> tuple[str, ...]:
+    """The reasons in a cell of the table, which may be empty or null."""
+    return tuple(str(cell).split(_SEPARATOR)) if cell else ()
 
 
 def rank_reasons(groups: Iterable[Iterable[str]]) -> list[tuple[str, int]]:

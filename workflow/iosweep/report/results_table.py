@@ -26,6 +26,7 @@ from iosweep.analysis.summary import (
 )
 from iosweep.histograms import Histogram, Series, summed
 from iosweep.judge.agreement import COUNTED
+from iosweep.judge.findings import join_reasons
 from iosweep.plan.model import SweepFacts
 from iosweep.report.quality import Phase, find_open_checks
 from iosweep.tables.reader import Campaign, CheckRow, PhaseKey, ResultRow, Value
@@ -401,7 +402,7 @@ _REPETITION: list[tuple[Column, Callable[[ResultRow], Cell]]] = [
         Column("started (UTC)", "text"),
         lambda row: row.started.strftime("%Y-%m-%d %H:%M:%S") if row.started else None,
     ),
-    (Column("reasons", "text"), lambda row: row.reasons),
+    (Column("reasons", "text"), lambda row: join_reasons(row.reasons)),
 ]
 
 

@@ -20,6 +20,7 @@ from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Count, Damaged, Integer, Moment, Part
 from iosweep.histograms import Histogram, Series
 from iosweep.judge import agreement
+from iosweep.judge.findings import split_reasons
 from iosweep.node.facts import NodeFacts
 from iosweep.node.pinning import CpuSettings
 from iosweep.plan.model import ConfigurationFile, SweepFacts
@@ -103,7 +104,7 @@ class RowVerdict(Part, frozen=True, kw_only=True):
     phase: str
     verdict: str
     repetition: int | None = None  # None for a point without repetitions
-    reasons: str | None = None
+    reasons: tuple[str, ...] = ()
     left: bool | None = None
     unneeded: bool | None = None
 
@@ -261,6 +262,7 @@ def read_row(
     row = msgspec.convert(
         {
             **{name: values[name] for name in _field_columns()},
+            "reasons": split_reasons(values["reasons"]),
             "parameters": {name: values[name] for name in (*parameters(), "other_options")},
             "figures": {name: value for name in _float_columns() if (value := values[name]) is not None},
         },
@@ -268,6 +270,11 @@ def read_row(
     )
     options = row.parameters if shared is None else shared.setdefault(tuple(row.parameters.values()), row.parameters)
     return msgspec.structs.replace(row, parameters=options, tool_build=_build_name(row, builds))
+
+
+def read_verdict(values: Mapping[str, object]) -> RowVerdict:
+    """The verdict of a row of results.parquet, from its columns."""
+    return msgspec.convert({**values, "reasons": split_reasons(values["reasons"])}, RowVerdict)
 
 
 def _build_name(row: ResultRow, builds: Mapping[str, BuildDocument]) -> str | None:

@@ -85,9 +85,13 @@ class TableWriter:
             ]
             for file in self._files:
                 files.callback(file.ignore)
+            # a dictionary of measured figures, which hardly repeat, takes more time than it saves space
+            texts = [field.name for field in self.schema if pa.types.is_string(field.type)]
+            parquet, *csv = self._files
+            options = {"use_dictionary": texts, "write_statistics": False}
             self._writers: list[Any] = []  # kept alive until their files ignore writes
-            for make, file in zip((pa.parquet.ParquetWriter, pa.csv.CSVWriter), self._files, strict=False):
-                self._writers.append(make(file, self.schema))
+            self._writers.append(pa.parquet.ParquetWriter(parquet, self.schema, **options))
+            self._writers += (pa.csv.CSVWriter(file, self.schema) for file in csv)
             self._stack = files.pop_all()
         return self
 

@@ -202,9 +202,8 @@ def judged(line: str) -> tuple[ProblemSeverity, str] | None:
 
 
 def quote(line: str) -> str:
-    """A line of the output for a sentence: printable, at most 200 characters, without the separator of reasons."""
-    printable = "".join(letter if letter.isprintable() else "?" for letter in line.strip())
-    return printable.replace(" | ", " / ")[:200]
+    """A line of the output for a sentence: printable, at most 200 characters."""
+    return "".join(letter if letter.isprintable() else "?" for letter in line.strip())[:200]
 
 
 #: Longest line that is read, on average: mdtest 4.0's have 600 characters.

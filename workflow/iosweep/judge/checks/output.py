@@ -10,7 +10,6 @@ from iosweep.judge.findings import (
     NO_OUTPUT,
     NOT_APPLICABLE,
     REASON_LENGTH,
-    REASONS,
     Observation,
     failed,
     passed,
@@ -45,7 +44,7 @@ def exit_status(s: Observation) -> Finding:
         printed = [run.stderr, *(s.parsed.evidence.errors or ()), *s.parsed.evidence.messages]
         why = cause("\n".join([*printed, *s.parsed.problems]))
         line = next((line.strip() for line in run.stderr.splitlines() if line.strip()), "")
-        first = f": {line[:200].replace(REASONS, ' / ')}" if line else ""
+        first = f": {line[:200]}" if line else ""
         ended = f"the tool ended with exit code {run.exit_code}{first}"
         return failed(f"{why.text}: {ended}" if why else ended, curable=bool(why and why.curable))
     return passed(f"exit code 0 after {run.wall_s:.2f} s")
@@ -77,7 +76,7 @@ def tool_errors(s: Observation) -> Finding:
     if errors is None:
         return NO_OUTPUT
     if errors:
-        return failed("the tool reports " + "; ".join(errors).replace(REASONS, " / "))
+        return failed("the tool reports " + "; ".join(errors))
     return passed("the tool reports no error")
 
 
@@ -87,7 +86,7 @@ def tool_doubts(s: Observation) -> Finding:
     if doubts is None:
         return NOT_APPLICABLE
     if doubts:
-        return failed("; ".join(doubts).replace(REASONS, " / "))
+        return failed("; ".join(doubts))
     return passed("no line puts the figures in doubt")
 
 
