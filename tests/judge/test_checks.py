@@ -489,10 +489,10 @@ def test_only_what_another_try_can_cure_is_tried_again() -> None:
 
 def test_the_cause_of_an_error_says_whether_another_try_may_help() -> None:
     """In the C library's words, which tools print whatever the locale, as they do not set one."""
-    for number, curable in ((errno.ENOSPC, False), (errno.EIO, False), (errno.ESTALE, True), (errno.ENOTCONN, True)):
+    for number, retry in ((errno.ENOSPC, False), (errno.EIO, False), (errno.ESTALE, True), (errno.ENOTCONN, True)):
         found = cause(f"fio: pid=7, err={number}/file:filesetup.c:240, func=write, error={os.strerror(number)}\n")
         assert found, number
-        assert (found.curable, found.server, found.full) == (curable, curable, number == errno.ENOSPC), number
+        assert (found.retry, found.server, found.full) == (retry, retry, number == errno.ENOSPC), number
     assert cause("fio: bad option, no space, error 28") is None
 
 

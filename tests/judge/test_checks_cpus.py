@@ -82,7 +82,7 @@ def test_what_is_not_bound_as_planned_fails_and_another_try_would_not_help(snaps
     told = []
     for case, cpus in NOT_AS_PLANNED.items():
         finding = found("pinned", cpus)
-        assert (finding.outcome, finding.curable) == (FAIL, False), case
+        assert (finding.outcome, finding.retry) == (FAIL, False), case
         told.append(f"{case}: {finding.evidence}")
     assert "\n".join(told) == snapshot
 

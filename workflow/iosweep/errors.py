@@ -169,14 +169,14 @@ class CommandError(Exception):
 
 @dataclass(frozen=True)
 class Cause:
-    """`text`: for the user. `curable`: another try may help without any change.
+    """`text`: for the user. `retry`: another try may help without any change.
 
     `server`: the file system's server, or the connection to it, failed. `node`: a limit of the node, or the end of our
     own process there, which says nothing about the target. `full`: the target takes no more data.
     """
 
     text: str
-    curable: bool = False
+    retry: bool = False
     server: bool = False
     node: bool = False
     full: bool = False
@@ -188,11 +188,11 @@ class Cause:
 
 
 def _node(text: str) -> Cause:
-    return Cause(text, curable=True, node=True)
+    return Cause(text, retry=True, node=True)
 
 
 def _server(text: str) -> Cause:
-    return Cause(text, curable=True, server=True)
+    return Cause(text, retry=True, server=True)
 
 
 #: In order of precedence: the first that is found counts.

@@ -59,9 +59,9 @@ def passed(evidence: str) -> Finding:
     return Finding("pass", evidence)
 
 
-def failed(reason: str, curable: bool = False) -> Finding:
-    """A finding that the check failed. curable: another try may help."""
-    return Finding("fail", printable(shortened(reason, REASON_LENGTH)), curable)
+def failed(reason: str, retry: bool = False) -> Finding:
+    """A finding that the check failed. retry: another try may help."""
+    return Finding("fail", printable(shortened(reason, REASON_LENGTH)), retry)
 
 
 def unchecked(reason: str) -> Finding:
@@ -109,7 +109,7 @@ class Check:
         worst_of = {host: f for host, f in findings.items() if f.outcome == worst}
         shown = [f"{host}: {f.evidence}" for host, f in list(worst_of.items())[:SHOWN_NODES]]
         more = f"; and {len(worst_of) - SHOWN_NODES} more nodes" if len(worst_of) > SHOWN_NODES else ""
-        return Finding(worst, "; ".join(shown) + more, any(f.curable for f in worst_of.values()))
+        return Finding(worst, "; ".join(shown) + more, any(f.retry for f in worst_of.values()))
 
     def _find(self, s: Observation) -> Finding:
         return NO_OUTPUT if self.needs and self.needs not in s.parsed.figures else self.function(s)

@@ -71,8 +71,8 @@ def find(
             if lacking(missing.get(point.id), machine, plan) or (machine.launcher and machine.launcher.lacks(point)):
                 absent.add(point.id)
                 continue
-            curable = [number for number, r in current_results.items() if r.retry and not r.retried]
-            for number in curable[: max(0, budget)]:
+            retry = [number for number, r in current_results.items() if r.retry and not r.retried]
+            for number in retry[: max(0, budget)]:
                 del current_results[number]
                 budget -= 1
     skipped = {point.id for point in plan.points if not chosen(only, point)} if only else set[str]()

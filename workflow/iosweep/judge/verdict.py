@@ -206,7 +206,7 @@ def verdict_of(findings: Mapping[str, Finding]) -> tuple[Verdict, tuple[str, ...
 
 def retry(findings: Iterable[Finding]) -> str | None:
     """Why another try of a repetition may help; None if not. findings: of all its rows."""
-    return next((f.evidence for f in findings if f.outcome == "fail" and f.curable), None)
+    return next((f.evidence for f in findings if f.outcome == "fail" and f.retry), None)
 
 
 #: Cached, because most arguments occur in many commands.

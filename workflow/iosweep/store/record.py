@@ -138,11 +138,11 @@ class PhaseRun(Part, frozen=True, kw_only=True):
 
 class Finding(Part, frozen=True, array_like=True):
     """The outcome of a check on a phase (pass, fail or not checked), with its evidence or the reason why it was not
-    checked. curable: another try may help."""
+    checked. retry: another try may help."""
 
     outcome: str
     evidence: str
-    curable: bool = False
+    retry: bool = False
 
 
 class PhaseVerdict(Part, frozen=True, kw_only=True):

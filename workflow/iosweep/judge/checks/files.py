@@ -51,7 +51,7 @@ def unchanged(s: Observation) -> Finding:
         return NOT_APPLICABLE
     if files.changed:
         reason = f"the files changed while they were read: {'; '.join(files.changed)}"
-        return failed(f"{reason}; they are written anew before their next use", curable=True)
+        return failed(f"{reason}; they are written anew before their next use", retry=True)
     if files.changed is None or files.unclear:
         return unchecked(files.unclear or "the files were not looked at again")
     how = "of full size" if s.phase.writes else "the same files with the same times"

@@ -39,21 +39,21 @@ def exit_status(s: Observation) -> Finding:
         return failed(f"the tool was killed after {human_duration(run.wall_s)}: it did not end by itself", True)
     if run.exit_code < 0:
         killed = -run.exit_code
-        return failed(f"the tool was killed by signal {killed}", curable=killed in FROM_OUTSIDE)
+        return failed(f"the tool was killed by signal {killed}", retry=killed in FROM_OUTSIDE)
     if run.exit_code:
         printed = [run.stderr, *(s.parsed.evidence.errors or ()), *s.parsed.evidence.messages]
         why = cause("\n".join([*printed, *s.parsed.problems]))
         line = next((line.strip() for line in run.stderr.splitlines() if line.strip()), "")
         first = f": {line[:200]}" if line else ""
         ended = f"the tool ended with exit code {run.exit_code}{first}"
-        return failed(f"{why.text}: {ended}" if why else ended, curable=bool(why and why.curable))
+        return failed(f"{why.text}: {ended}" if why else ended, retry=bool(why and why.retry))
     return passed(f"exit code 0 after {run.wall_s:.2f} s")
 
 
 def not_run(reason: str) -> Finding:
     """A fail for a tool that was not started. Another try may help unless the reason is a lasting cause."""
     why = cause(reason)
-    return failed(f"{why.text}: {reason}" if why else reason, curable=why is None or why.curable)
+    return failed(f"{why.text}: {reason}" if why else reason, retry=why is None or why.retry)
 
 
 def output(s: Observation) -> Finding:
@@ -192,7 +192,7 @@ def clock(s: Observation) -> Finding:
         return unchecked(f"{times}, which is too short beside its start-up (up to {human_duration(most_s)})")
     still_s = max((moved.still_s for moved in s.run.moved.values()), default=0.0)
     if beside_s - still_s <= most_beside_s:
-        return failed(f"{times}: our agent there stood still for {still_s:.2f} s (stopped?)", curable=True)
+        return failed(f"{times}: our agent there stood still for {still_s:.2f} s (stopped?)", retry=True)
     return failed(f"{times}: its clock is slow, or it did not time all that it did")
 
 
