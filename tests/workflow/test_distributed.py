@@ -56,11 +56,11 @@ FAULTS: dict[str, Callable[[Dfs], object]] = {
 
 @pytest.fixture(scope="module", params=KINDS)
 def slurm_dfs(request: pytest.FixtureRequest) -> Iterator[Dfs]:
-    """One of each kind, on a cluster of its own."""
+    """One of each kind, on a cluster of its own. Room for all tests: MooseFS frees deleted files after minutes."""
     if reason := clusters.missing() or distributed.missing(request.param):
         pytest.skip(reason)
     clients = ("head", "n1", "n2")
-    with clusters.Cluster() as cluster, Dfs(cluster, request.param, disk="256M", trash=0, clients=clients) as made:
+    with clusters.Cluster() as cluster, Dfs(cluster, request.param, disk="1G", trash=0, clients=clients) as made:
         yield made
 
 
