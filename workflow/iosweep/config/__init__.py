@@ -2,7 +2,7 @@
 
 | module | what it does |
 |---|---|
-| sweep_file.py | reads the file: all errors at once, unknown keys with a suggestion, how many points there may be |
+| sweep_file.py | reads the file: all errors at once, unknown keys with a suggestion, suites, limits of the plan |
 | yaml_lines.py | YAML with the line of every value |
 | models.py | typed models of sweeps, made from the tools' tables of options; defaults of repetitions |
 | sections.py | typed models of target, limits, CPUs and tools with their defaults; types of single values |

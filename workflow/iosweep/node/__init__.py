@@ -3,7 +3,7 @@
 | module | what it does |
 |---|---|
 | cpus.py | sets of CPUs and their notation; the topology; which CPUs WEKA or the configuration reserves |
-| facts.py | the facts of a node that a record keeps, and how they are read |
+| facts.py | the facts of a node that a record keeps: how they are read, when they are equal |
 | pinning.py | `pinning` and `cpus` of a campaign -> the CPU of each rank or worker, or Refused |
 | environment.py | the environment variables that tools get |
 | process.py | runs a program within limits of time and output; ends it; stops cleanly |

@@ -5,7 +5,7 @@
 | allocation.py | measures an allocation: store, agents, lock; the order of repetitions; tidies up; what ends it |
 | progress.py | lines of progress |
 | preflight.py | the target, before planning and in the job; the programs that measure; the nodes and their CPUs |
-| campaign_directory.py | the campaign's directory on the target: claim, space, the nodes that see it, removal |
+| campaign_directory.py | the campaign's directory: claim, or anew for another striping; space; nodes see it; removal |
 | budget.py | limits.time, limits.bytes_written and the end of the job |
 | repetition.py | one repetition: steps, verdict, record; whether it is tried again at once |
 | datasets.py | data sets: prepared once, looked at after every use; the files of a step after it |

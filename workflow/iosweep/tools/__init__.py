@@ -11,7 +11,7 @@ the parser of what the tool prints. Pure throughout: nothing in a tool folder to
 | <tool>/output.py | its output -> figures, evidence, problems: `parse` for campaigns, `read` for files of others |
 | ior/records.py, fio/records.py | the records in that output |
 | fio/nodes.py | reports of several nodes -> one: histograms, windows, sums |
-| fio/series.py | fio's logs of bandwidth over time |
+| fio/series.py | fio's logs of bandwidth over time: arguments, how fine, reading |
 | messages.py | warnings and errors that IOR and mdtest print; tables of their ranks |
 | reading.py | when a figure is not plausible or too short; a file of others, as it was read |
 """
