@@ -14,7 +14,7 @@ from typing import Literal
 
 from iosweep.analysis import caveats, formats, headline
 from iosweep.analysis.headline import Best
-from iosweep.analysis.summary import PointSummary, is_percentile, merge_point_parameters, outcome
+from iosweep.analysis.summary import PointSummary, is_percentile, outcome
 from iosweep.config import criteria
 from iosweep.config.criteria import DECIMAL, Criterion, Published, Selector, Subject, matches
 from iosweep.judge import statistics
@@ -130,7 +130,7 @@ def subjects(results: Sequence[PointSummary]) -> list[Subject]:
             tuple(one.rows[0].sweeps.split(",")),
             {options.get(column, column): value for column, value in one.parameters.items()},
         )
-        for one in merge_point_parameters(results)
+        for one in results
     ]
 
 

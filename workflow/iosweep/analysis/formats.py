@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from iosweep.analysis.summary import Metric, PointSummary, merge_point_parameters
+from iosweep.analysis.summary import Metric, PointSummary
 from iosweep.hostlist import hosts as hosts
 from iosweep.hostlist import natural as natural
 from iosweep.plan import headline_groups
@@ -190,8 +190,8 @@ def brief(result: PointSummary, one: bool = False) -> str:
     if (one or result.nodes > 1) and result.parameters["nodes"] is not None:
         parts = [" × ".join([named("nodes", result.nodes), *parts])]
     for column, known in parameters().items():
-        value, option = result.parameters[column], options.get(known.name, known)
-        if column in ("nodes", "threads_per_node") or value is None or not applies(column, result.parameters):
+        value, option = result.own_parameters[column], options.get(known.name, known)
+        if column in ("nodes", "threads_per_node") or value is None or not applies(column, result.own_parameters):
             continue
         if option.brief:
             parts.append(option.zero if option.zero and value == 0 else option.brief.format(parameter(column, value)))
@@ -250,7 +250,7 @@ def version(name: str, printed: str) -> str:
 
 def conditions(results: Sequence[PointSummary]) -> dict[str, Conditions]:
     """Point -> its conditions. They belong to the point: a phase that does not write has no write mode."""
-    return {r.point: headline_groups.conditions(r.tool, r.parameters) for r in merge_point_parameters(results)}
+    return {r.point: headline_groups.conditions(r.tool, r.parameters) for r in results}
 
 
 def home_conditions(condition: Conditions, known: Iterable[Conditions]) -> Conditions:

@@ -191,6 +191,6 @@ class Rivals:
 def _difference(result: PointSummary, other: PointSummary) -> str:
     """Parameters in which a point differs from another: `16 threads per node`; all parameters if the differing ones
     have no text."""
-    own = {name: value for name, value in result.parameters.items() if value != other.parameters[name]}
+    own = {name: v for name, v in result.own_parameters.items() if v != other.own_parameters[name]}
     named = [formats.named(name, value) for name, value in own.items() if value is not None]
     return " × ".join(filter(None, named)) or formats.brief(result)

@@ -14,7 +14,7 @@ from iosweep.analysis import caveats, formats, headline, slices
 from iosweep.analysis.caveats import NOTHING, Shared
 from iosweep.analysis.headline import Best, Rivals
 from iosweep.analysis.slices import Line, Place
-from iosweep.analysis.summary import PointSummary, merge_point_parameters
+from iosweep.analysis.summary import PointSummary
 from iosweep.plan.headline_groups import LATENCY_PHASES
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.reader import Value
@@ -44,7 +44,7 @@ def describe_sweeps(
     """Sweep -> its sentences. skip: a suite that the report describes elsewhere; shared: reasons that the report
     states once."""
     points: dict[str, list[PointSummary]] = {}
-    for result in merge_point_parameters(results):
+    for result in results:
         points.setdefault(result.point, []).append(result)
     sentences = {}
     for sweep in sweeps:

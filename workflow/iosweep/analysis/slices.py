@@ -13,7 +13,7 @@ from zlib import crc32
 from iosweep.analysis import formats
 from iosweep.analysis.formats import Conditions
 from iosweep.analysis.headline import Rivals
-from iosweep.analysis.summary import PointSummary, distinct, distinct_or_unknown, merge_point_parameters
+from iosweep.analysis.summary import PointSummary, distinct, distinct_or_unknown
 from iosweep.judge.statistics import Interval
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.reader import Campaign, Value
@@ -54,7 +54,7 @@ def make_slices(campaign: Campaign, results: Sequence[PointSummary]) -> Iterator
     """Yield all slices of a campaign, sweep by sweep."""
     conditions = formats.conditions(results)
     points: dict[str, list[PointSummary]] = {}
-    for result in merge_point_parameters(results):
+    for result in results:
         points.setdefault(result.point, []).append(result)
     for sweep, kind in product(campaign.about.sweeps, ("data", "metadata")):
         of_kind = [result for point in sweep.points for result in points.get(point, []) if result.kind == kind]

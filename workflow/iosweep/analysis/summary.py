@@ -71,10 +71,10 @@ class Metric:
 class PointSummary:
     """A phase of a point over its repetitions.
 
-    metric: column of its headline; verdict: the worst of the measured repetitions, missing without any; reasons:
-    distinct, in order of appearance, without repetitions that a ramp leaves out; metrics: column -> figure of the
-    repetitions that choose the best point; confirmed: column -> figure of the repetitions that confirm it; rows: the
-    repetitions, or the single row that says why there are none.
+    metric: column of its headline; parameters: of the point, also those that only other phases use; verdict: the worst
+    of the measured repetitions, missing without any; reasons: distinct, in order of appearance, without repetitions
+    that a ramp leaves out; metrics: column -> figure of the repetitions that choose the best point; confirmed: column
+    -> figure of the repetitions that confirm it; rows: the repetitions, or the single row that says why there are none.
     """
 
     point: str
@@ -88,6 +88,11 @@ class PointSummary:
     metrics: Mapping[str, Metric]
     rows: tuple[ResultRow, ...]
     confirmed: Mapping[str, Metric] = field(default_factory=dict)
+
+    @property
+    def own_parameters(self) -> Mapping[str, Value | None]:
+        """The parameters, without those that the phase does not use."""
+        return self.rows[0].parameters
 
     @property
     def headline(self) -> Metric | None:
@@ -201,6 +206,9 @@ def summarize(rows: Iterable[ResultRow]) -> list[PointSummary]:
             found.append(_of_iterations(metric, rows) if metric and column == "ops_per_s" else metric)
         return found
 
+    used: dict[str, dict[str, Value | None]] = {}
+    for rows in ordered:
+        used.setdefault(rows[0].point, {}).update((k, v) for k, v in rows[0].parameters.items() if v is not None)
     metrics = [_Metrics(read, place) for place in range(len(parts))]
     summaries = []
     for rows, chose, confirmed in zip(ordered, metrics, metrics[len(ordered) :], strict=False):
@@ -213,7 +221,7 @@ def summarize(rows: Iterable[ResultRow]) -> list[PointSummary]:
                 kind=rows[0].kind,
                 tool=rows[0].tool,
                 metric=rows[0].metric,
-                parameters=rows[0].parameters,
+                parameters={**rows[0].parameters, **used[rows[0].point]},
                 verdict=worst([row.verdict for row in rows if row.verdict != "missing"] or ["missing"]),
                 reasons=tuple(dict.fromkeys(reasons)),
                 metrics=chose,
@@ -361,14 +369,6 @@ def worst(verdicts: Iterable[str]) -> str:
 
 
 # parameters
-
-
-def merge_point_parameters(results: Sequence[PointSummary]) -> list[PointSummary]:
-    """Give each summary the parameters of all phases of its point."""
-    known: dict[str, dict[str, Value | None]] = {}
-    for result in results:
-        known.setdefault(result.point, {}).update({k: v for k, v in result.parameters.items() if v is not None})
-    return [replace(result, parameters={**result.parameters, **known[result.point]}) for result in results]
 
 
 def distinct(results: Iterable[PointSummary], column: str) -> list[Value]:

@@ -179,7 +179,7 @@ def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcom
                 "phase": result.phase,
                 "kind": result.kind,
                 "tool": result.tool,
-                "parameters": dict(result.parameters),
+                "parameters": dict(result.own_parameters),
                 "verdict": result.verdict,
                 "reasons": list(result.reasons),
                 "repetitions": {"measured": result.measured, "used": result.used, "missing": result.lacking},

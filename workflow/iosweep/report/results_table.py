@@ -20,7 +20,6 @@ from iosweep.analysis.summary import (
     distinct,
     distinct_or_unknown,
     hosts_of,
-    merge_point_parameters,
     outcome,
     phase_order,
 )
@@ -106,21 +105,18 @@ class Payload(Struct, frozen=True):
 
 
 def sort_results(results: Iterable[PointSummary], sweeps: Iterable[SweepFacts]) -> list[PointSummary]:
-    """Sort results by sweep, parameters and phase, so that neighbors in the table differ little."""
+    """Sort results by sweep, parameters of the point and phase, so that neighbors in the table differ little."""
     place: dict[str, int] = {}
     for number, sweep in enumerate(sweeps):
         for point in sweep.points:
             place.setdefault(point, number)
-    listed = list(results)
-    # phases of a point stand together, whichever parameters they use
-    of_point = [result.parameters for result in merge_point_parameters(listed)]
+    names = [name for name, option in parameters().items() if not _is_words(option)]
 
-    def key(i: int) -> tuple[object, ...]:
-        result, own = listed[i], of_point[i]
-        values = ((own[name] is not None, own[name]) for name, option in parameters().items() if not _is_words(option))
+    def key(result: PointSummary) -> tuple[object, ...]:
+        values = ((result.parameters[name] is not None, result.parameters[name]) for name in names)
         return (place.get(result.point, len(place)), result.kind, *values, result.point, phase_order(result.phase))
 
-    return [listed[i] for i in sorted(range(len(listed)), key=key)]
+    return sorted(results, key=key)
 
 
 def make_payload(results: Sequence[PointSummary], checks: Iterable[CheckRow], shares: PublishedShares) -> Payload:
@@ -141,7 +137,7 @@ def find_varying(results: Sequence[PointSummary]) -> list[str]:
     for result in results:
         kinds.setdefault(result.kind, []).append(result)
     # None counts as a value: without a phase time, data phases make one pass over the files
-    times = {result.parameters["phase_time_s"] for result in kinds.get("data", ())}
+    times = {result.own_parameters["phase_time_s"] for result in kinds.get("data", ())}
     return [
         name
         for name in parameters()
@@ -170,7 +166,7 @@ def _values(results: Iterable[PointSummary], name: str) -> dict[Value, None]:
     return dict.fromkeys(
         value
         for result in results
-        if (value := result.parameters[name]) is not None and formats.applies(name, result.parameters)
+        if (value := result.own_parameters[name]) is not None and formats.applies(name, result.own_parameters)
     )
 
 
@@ -233,8 +229,8 @@ def _columns(results: Sequence[PointSummary], shares: PublishedShares) -> Iterat
 
 def _parameter(name: str, option: Option) -> _Read:
     def read(result: PointSummary) -> Cell:
-        value = result.parameters[name]
-        if value is None or not formats.applies(name, result.parameters):
+        value = result.own_parameters[name]
+        if value is None or not formats.applies(name, result.own_parameters):
             return None
         return formats.parameter(name, value) if _is_words(option) else value  # numbers stay numbers, for sorting
 
@@ -291,7 +287,7 @@ class Table:
 def make_metadata_tables(campaign: Campaign, results: Sequence[PointSummary]) -> list[Table]:
     """Rates of mdtest by operation (rows) and an axis (columns): a table for each sweep and value of other axes."""
     conditions = formats.conditions(results)
-    measured = [r for r in merge_point_parameters(results) if (r.tool, r.kind) == ("mdtest", "metadata")]
+    measured = [r for r in results if (r.tool, r.kind) == ("mdtest", "metadata")]
     tables: list[Table] = []
     for sweep in campaign.about.sweeps:
         points = set(sweep.points)
