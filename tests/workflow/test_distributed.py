@@ -34,10 +34,10 @@ ONCE: dict[str, Any] = NODES | {
     "name": "once", "tool": "fio", "phases": ["seq_write"], "phase_time": "one_pass",
     "options": {"file_size": "64m", "transfer_size": "1m", "write_mode": "new"},
 }  # fmt: skip
-#: Two repetitions past the caches, to be hit in the second.
+#: Two repetitions past the caches, to be hit in the second; so many files that each data server has one.
 HIT: dict[str, Any] = NODES | {
     "name": "s", "tool": "fio", "phases": ["seq_write"], "phase_time": "10s", "repetitions": 2,
-    "options": {"file_size": "8m", "transfer_size": "64k", "threads_per_node": 2},
+    "options": {"file_size": "4m", "transfer_size": "64k", "threads_per_node": 8},
 }  # fmt: skip
 
 
