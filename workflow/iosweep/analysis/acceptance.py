@@ -1,7 +1,7 @@
-"""Criteria of acceptance -> pass, fail or undecided, each with its figure and the reason; shares of published figures.
+"""Acceptance criteria -> pass, fail or undecided, each with its figure and the reason; shares of published figures.
 
 A figure passes or fails if its whole 95 % interval is on one side of the threshold: the risk that the true figure is on
-the other side is at most 2.5 %. docs/comparing.md explains the rule and how often it is wrong.
+the other side is at most 2.5 %. docs/comparing.md explains the rule and its error rate.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from iosweep.tools import parameters
 
 Outcome = Literal["pass", "fail", "undecided"]
 SYMBOLS: Mapping[Outcome, str] = {"pass": "✓", "fail": "✕", "undecided": "?"}
-#: Units for a figure whose threshold has a decimal unit, so that readers can compare both.
+#: Units for a figure whose threshold has a decimal unit, so that readers can compare the two.
 _DECIMAL = tuple(formats.Unit(name, size) for name, size in DECIMAL.items())
 #: Verbs for one criterion and for several, worst outcome first.
 _VERBS: Mapping[Outcome, tuple[str, str]] = {
@@ -41,29 +41,29 @@ _VERBS: Mapping[Outcome, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Reason:
-    """A clause, and the causes behind it, each with the number of results or repetitions that have it."""
+    """A clause and its causes, each with the number of results or repetitions that it affects."""
 
     clause: str
     causes: tuple[tuple[str, int], ...] = ()
 
     def after(self, text: str) -> Reason:
-        """Put words before the clause."""
+        """Prepend text to the clause."""
         return Reason(f"{text}{self.clause}", self.causes)
 
-    def text(self, most: int = 1, apart: Collection[str] = ()) -> str:
-        """`3 of 3 repetitions suspect: 3 × too short; and 2 other reasons`. most: number of causes to name; apart:
-        causes that the reader has been told already."""
-        own = [one for one in self.causes if one[0] not in apart]
-        return f"{self.clause}: {caveats.join(own, most)}" if own else self.clause
+    def text(self, most: int = 1, known: Collection[str] = ()) -> str:
+        """`3 of 3 repetitions suspect: 3 × too short; and 2 other reasons`. most: number of causes to name; known:
+        causes that the reader knows already, which are omitted."""
+        new = [cause for cause in self.causes if cause[0] not in known]
+        return f"{self.clause}: {caveats.join(new, most)}" if new else self.clause
 
 
 @dataclass(frozen=True)
 class Decision:
     """The outcome of a criterion.
 
-    value: the figure as the report shows it, in the unit of its column; of scaling, the ratio; interval: compared with
-    `limit`, the threshold in the same unit; results: the points that the figure comes from, two for scaling;
-    repetitions: total number that would decide; notes: other facts about the figure.
+    value: the figure as the report shows it, in the unit of its column (for scaling, the ratio); limit: the threshold
+    in the same unit, with which `interval` is compared; results: the points behind the figure, two for scaling;
+    repetitions: total number that would decide the criterion; notes: other facts about the figure.
     """
 
     criterion: Criterion
@@ -78,21 +78,21 @@ class Decision:
 
     @property
     def wanted(self) -> str:
-        """The criterion, with its threshold if a published figure sets it: `read_iops >= 90 % of weka.cluster (354 k
-        IOPS)`."""
+        """The criterion, and the value of a threshold that a published figure sets: `read_iops >= 90 % of weka.cluster
+        (354 k IOPS)`."""
         if self.criterion.threshold.of is None or self.limit is None:
             return self.criterion.text
-        return f"{self.criterion.text} ({''.join(self._shown(self.limit))})"
+        return f"{self.criterion.text} ({''.join(self._format(self.limit))})"
 
     @property
     def figure(self) -> str:
         """`21.3 GiB/s (20.9 to 21.7, n = 5)`; "" without a figure."""
         if self.value is None:
             return ""
-        value, unit = self._shown(self.value)
+        value, unit = self._format(self.value)
         if self.interval is None:
             return f"{value}{unit}"
-        low, high = (self._shown(end, self.value)[0] for end in (self.interval.low, self.interval.high))
+        low, high = (self._format(end, self.value)[0] for end in (self.interval.low, self.interval.high))
         return f"{value}{unit} ({low} to {high}, n = {self.interval.n})"
 
     @property
@@ -100,14 +100,14 @@ class Decision:
         """Parameters of the measured point; for scaling, of the high point against the low point."""
         return " against ".join(formats.brief(result, one=True) for result in reversed(self.results))
 
-    def _shown(self, value: float, like: float | None = None) -> tuple[str, str]:
-        """Format a value and its unit, in the unit that suits `like`."""
+    def _format(self, value: float, reference: float | None = None) -> tuple[str, str]:
+        """Format a value and its unit, in the unit that suits `reference`."""
         if self.criterion.selector.scaling:
             return formats.number(value), "x"
-        about = self.criterion.selector.about
-        kind = "metadata" if about.quantity == "rate" else "data"
-        units = _DECIMAL if self.criterion.threshold.unit in DECIMAL else formats.units_of(about.column, kind)
-        unit = formats.pick(units, value if like is None else like)
+        metric = self.criterion.selector.about
+        kind = "metadata" if metric.quantity == "rate" else "data"
+        units = _DECIMAL if self.criterion.threshold.unit in DECIMAL else formats.units_of(metric.column, kind)
+        unit = formats.pick(units, value if reference is None else reference)
         return formats.number(value / unit.size), f" {unit.name}"
 
 
@@ -116,8 +116,8 @@ def decide(
 ) -> list[Decision]:
     """Decide each criterion; `wanted` replaces the criteria that the campaign was planned with."""
     suites = suites_of(campaign.about.sweeps)
-    known = list(zip(results, subjects(results), strict=True))
-    return [_decide(one, known, suites) for one in (campaign.about.accept if wanted is None else wanted)]
+    measured = list(zip(results, subjects(results), strict=True))
+    return [_decide(criterion, measured, suites) for criterion in (campaign.about.accept if wanted is None else wanted)]
 
 
 def subjects(results: Sequence[PointSummary]) -> list[Subject]:
@@ -125,54 +125,54 @@ def subjects(results: Sequence[PointSummary]) -> list[Subject]:
     options = {column: option.name for column, option in parameters().items()}
     return [
         Subject(
-            one.tool,
-            one.phase,
-            tuple(one.rows[0].sweeps.split(",")),
-            {options.get(column, column): value for column, value in one.parameters.items()},
+            result.tool,
+            result.phase,
+            tuple(result.rows[0].sweeps.split(",")),
+            {options.get(column, column): value for column, value in result.parameters.items()},
         )
-        for one in results
+        for result in results
     ]
 
 
 def sentence(decisions: Sequence[Decision]) -> str:
     """`4 criteria: 1 fails, 1 is undecided, 2 pass`"""
     parts = []
-    for verdict, (one, many) in _VERBS.items():
+    for verdict, (singular, plural) in _VERBS.items():
         if count := sum(decision.outcome == verdict for decision in decisions):
-            parts.append(f"{count:,} {one if count == 1 else many}")
+            parts.append(f"{count:,} {singular if count == 1 else plural}")
     return f"{human_count(len(decisions), 'criterion', 'criteria')}: {', '.join(parts)}"
 
 
 def worst(decisions: Iterable[Decision]) -> Outcome:
     """fail if any criterion fails, else undecided if any is undecided."""
-    return min((one.outcome for one in decisions), key=list(_VERBS).index, default="pass")
+    return min((decision.outcome for decision in decisions), key=list(_VERBS).index, default="pass")
 
 
 def shared(decisions: Sequence[Decision]) -> list[str]:
-    """Causes that all decisions with causes have in common, if there are at least two such decisions."""
-    own = [[text for text, _ in one.reason.causes] for one in decisions if one.reason.causes]
-    return [text for text in own[0] if all(text in texts for texts in own)] if len(own) > 1 else []
+    """The causes that all decisions with causes share; none if fewer than two decisions have causes."""
+    groups = [[text for text, _ in decision.reason.causes] for decision in decisions if decision.reason.causes]
+    return [text for text in groups[0] if all(text in texts for texts in groups)] if len(groups) > 1 else []
 
 
-def document(one: Decision) -> dict[str, object]:
+def document(decision: Decision) -> dict[str, object]:
     """A decision for JSON: SI base units, ratios as fractions."""
-    interval = one.interval
+    interval = decision.interval
     return {
-        "name": one.criterion.name,
-        "figure": one.criterion.selector.text,
-        "threshold": one.criterion.threshold.text,
-        "outcome": one.outcome,
-        "reason": one.reason.text(),
-        "reasons": [text for text, _ in one.reason.causes],
-        "notes": list(one.notes),
-        "value": one.value,
+        "name": decision.criterion.name,
+        "figure": decision.criterion.selector.text,
+        "threshold": decision.criterion.threshold.text,
+        "outcome": decision.outcome,
+        "reason": decision.reason.text(),
+        "reasons": [text for text, _ in decision.reason.causes],
+        "notes": list(decision.notes),
+        "value": decision.value,
         "ci95_low": interval.low if interval else None,
         "ci95_high": interval.high if interval else None,
         "n": interval.n if interval else None,
-        "limit": one.limit,
-        "column": None if one.criterion.selector.scaling else one.criterion.selector.about.column,
-        "points": [result.point for result in one.results],
-        "repetitions_that_decide": one.repetitions,
+        "limit": decision.limit,
+        "column": None if decision.criterion.selector.scaling else decision.criterion.selector.about.column,
+        "points": [result.point for result in decision.results],
+        "repetitions_that_decide": decision.repetitions,
     }
 
 
@@ -180,7 +180,7 @@ def document(one: Decision) -> dict[str, object]:
 
 
 class _Undecided(Exception):
-    """There is nothing to compare. results: the point whose figure is missing."""
+    """There is no interval to compare with the threshold. results: the point that lacks it."""
 
     def __init__(self, reason: Reason, results: tuple[PointSummary, ...] = (), value: float | None = None):
         self.reason, self.results, self.value = reason, results, value
@@ -189,85 +189,85 @@ class _Undecided(Exception):
 
 @dataclass(frozen=True)
 class _Side:
-    """A figure to compare; scaling compares two. absent: points without a figure that may be better; at: the axis value
-    of one side of scaling, else ""."""
+    """A figure to compare; scaling compares two. absent: points without a figure, which may be better; axis_value: of a
+    side of scaling, else ""."""
 
     best: Best
     interval: Interval
     value: float
     absent: tuple[PointSummary, ...]
-    at: str
+    axis_value: str
 
     @property
-    def alike(self) -> int:
-        """Number of points that cannot be told apart. The figure is the best of these, perhaps by luck."""
+    def candidates(self) -> int:
+        """Number of points that may be the best: statistically indistinguishable, so luck may have chosen this one."""
         return 1 if self.best.confirmed else 1 + len(self.best.alike)
 
 
-_Known = Sequence[tuple[PointSummary, Subject]]
+_Measured = Sequence[tuple[PointSummary, Subject]]
 
 
-def _decide(criterion: Criterion, known: _Known, suites: Mapping[str, str]) -> Decision:
-    """suites: sweep -> its suite, without scaled sweeps."""
+def _decide(criterion: Criterion, measured: _Measured, suites: Mapping[str, str]) -> Decision:
+    """Decide a criterion. suites: sweep -> its suite, without scaled sweeps."""
     selector = criterion.selector
     try:
-        if wrong := unfit(selector, [subject for _, subject in known]):
-            raise _Undecided(Reason(wrong))
-        own = [[one for one in known if matches(side, one[1])] for side in selector.sides()]
-        limit, compared = _limit(criterion, suites, own)
+        if problem := unfit(selector, [subject for _, subject in measured]):
+            raise _Undecided(Reason(problem))
+        by_side = [[entry for entry in measured if matches(side, entry[1])] for side in selector.sides()]
+        limit, compared = _find_threshold(criterion, suites, by_side)
         sides = [
-            _side(side, results, selector.scaling is not None)
+            _find_side(side, results, selector.scaling is not None)
             for side, results in zip(selector.sides(), compared, strict=True)
         ]
-        return _compared(criterion, sides, limit)
-    except _Undecided as nothing:
-        value = nothing.value if selector.scaling is None else None  # the figure of one side is not a ratio
-        return Decision(criterion, "undecided", nothing.reason, value, results=nothing.results)
+        return _decide_by_interval(criterion, sides, limit)
+    except _Undecided as undecided:
+        value = undecided.value if selector.scaling is None else None  # the figure of one side is not a ratio
+        return Decision(criterion, "undecided", undecided.reason, value, results=undecided.results)
 
 
-def _limit(
-    criterion: Criterion, suites: Mapping[str, str], own: Sequence[_Known]
+def _find_threshold(
+    criterion: Criterion, suites: Mapping[str, str], by_side: Sequence[_Measured]
 ) -> tuple[float, Sequence[Sequence[PointSummary]]]:
-    """The threshold, and the results to compare with it. With a published figure, only results measured in the same
-    way. Of several published systems, the best one sets the threshold."""
+    """Find the threshold and the results to compare with it: for a published figure, only results measured in the same
+    way. If several systems are published, the best one sets the threshold."""
     threshold = criterion.threshold
     if threshold.of is None:
-        return threshold.value, [[result for result, _ in side] for side in own]
-    found = [
-        (figure.value, alike)
+        return threshold.value, [[result for result, _ in side] for side in by_side]
+    comparable = [
+        (figure.value, measured)
         for figure in criteria.published_named(threshold.of, criterion.selector)
-        if (alike := [result for result, subject in own[0] if criteria.compares(figure, subject, suites)])
+        if (measured := [result for result, subject in by_side[0] if criteria.compares(figure, subject, suites)])
     ]
-    if not found:
+    if not comparable:
         raise _Undecided(Reason(f"nothing is measured as {threshold.of} was: a test of that suite, not scaled"))
     best = min if criterion.selector.about.lowest else max
-    value, alike = best(found, key=lambda one: one[0])
-    return threshold.value * value, [alike]
+    value, measured = best(comparable, key=lambda candidate: candidate[0])
+    return threshold.value * value, [measured]
 
 
-def _side(selector: Selector, results: Sequence[PointSummary], named: bool) -> _Side:
-    """Find the best point, as for headlines. named: whether the figure is one side of scaling. Raises _Undecided
-    without an interval."""
+def _find_side(selector: Selector, results: Sequence[PointSummary], is_scaling: bool) -> _Side:
+    """Find the best point, as for headlines. Raises _Undecided if it has no interval."""
     column, lowest = selector.about.column, selector.about.lowest
     best = headline.find_lowest_latency(results) if lowest else headline.find_highest(results, column)
     if best is None:
-        raise _Undecided(_no_figure(results).after("no figure: "), tuple(results[:1]) if len(results) == 1 else ())
+        point = tuple(results) if len(results) == 1 else ()
+        raise _Undecided(_explain_no_figure(results).after("no figure: "), point)
     metric = best.metrics.get(column)
     if metric is None:
         why = f"its repetitions have no {selector.metric} (too few I/Os beyond it)"
         raise _Undecided(Reason(why), (best.result,))
     value = metric.median if is_percentile(column) else metric.mean
     if metric.interval is None:
-        suspect = _suspect(best)  # more suspect repetitions would not decide
-        reason = _no_interval(best, metric.n, advise=not suspect)
+        suspect = _explain_suspect(best)  # more suspect repetitions would not decide
+        reason = _explain_no_interval(best, metric.n, advise=not suspect)
         raise _Undecided(suspect.after(f"{reason.clause}; besides, ") if suspect else reason, (best.result,), value)
     least = load(best.result.parameters["queue_depth"], best.result.nodes)
-    rivals = [one for one in results if not lowest or load(one.parameters["queue_depth"], one.nodes) <= least]
-    absent = tuple(one for one in rivals if column not in one.metrics and one.state != "unneeded")
-    return _Side(best, metric.interval, value, absent, selector.where[-1].text if named else "")
+    rivals = [rival for rival in results if not lowest or load(rival.parameters["queue_depth"], rival.nodes) <= least]
+    absent = tuple(rival for rival in rivals if column not in rival.metrics and rival.state != "unneeded")
+    return _Side(best, metric.interval, value, absent, selector.where[-1].text if is_scaling else "")
 
 
-def _no_figure(results: Sequence[PointSummary]) -> Reason:
+def _explain_no_figure(results: Sequence[PointSummary]) -> Reason:
     """Why points have no figure: `not measured yet`, `2 points invalid: ...`."""
     states = Counter(result.state for result in results)
     causes = tuple(caveats.rank(result.reasons for result in results))
@@ -276,21 +276,21 @@ def _no_figure(results: Sequence[PointSummary]) -> Reason:
     return Reason(", ".join(f"{human_count(n, 'point')} {state}" for state, n in states.items()), causes)
 
 
-def _no_interval(best: Best, n: int, advise: bool) -> Reason:
+def _explain_no_interval(best: Best, n: int, advise: bool) -> Reason:
     if n < LEAST_FOR_INTERVAL:
         kind, counts = ("fresh repetition" if best.confirmed else "repetition"), "counts" if n == 1 else "count"
         few = f"{human_count(n, kind)} that {counts}, and an interval needs {LEAST_FOR_INTERVAL}"
-        if absent := _absent(best):
-            return absent.after(f"{few}: ")
-        return Reason(f"{few}: {_set(best, LEAST_FOR_INTERVAL)}" if advise else few)
+        if missing := _explain_missing(best):
+            return missing.after(f"{few}: ")
+        return Reason(f"{few}: {_advise(best, LEAST_FOR_INTERVAL)}" if advise else few)
     if best.result.host_sets > 1 and not best.result.in_turn:
         return Reason("its repetitions ran on different nodes, so they have no interval")
     return Reason("a repetition has a figure of zero, so there is no interval")
 
 
-def _absent(best: Best) -> Reason | None:
-    """Why repetitions are missing: `the next run measures more`, or which limit stopped the campaign; None if none is
-    missing."""
+def _explain_missing(best: Best) -> Reason | None:
+    """Why repetitions are missing: `the next run measures more`, or which limit stopped the campaign; None if all
+    exist."""
     rows = [row for row in best.rows if row.verdict == "missing" and outcome(row) != "unneeded"]
     reasons = [row.reasons for row in rows if row.reasons and row.reasons != (NOT_YET,)]
     if not reasons:
@@ -298,70 +298,70 @@ def _absent(best: Best) -> Reason | None:
     return Reason(f"{human_count(len(reasons), 'repetition')} missing", tuple(caveats.rank(reasons)))
 
 
-def _set(best: Best, repetitions: int) -> str:
+def _advise(best: Best, repetitions: int) -> str:
     return f"set `{'confirm' if best.confirmed else 'repetitions'}` to {repetitions:,} or more"
 
 
-def _compared(criterion: Criterion, sides: Sequence[_Side], limit: float) -> Decision:
+def _decide_by_interval(criterion: Criterion, sides: Sequence[_Side], limit: float) -> Decision:
     """Decide by the interval of a figure, or of the ratio of two figures."""
     low, high = sides[0], sides[-1]
-    value, narrow, alike = high.value, high.interval, high.alike
+    value, narrow, candidates = high.value, high.interval, high.candidates
     if low is not high:
         value = high.value / low.value
         narrow = statistics.ratio_interval(high.interval, low.interval)
-        alike += low.alike - 1
-    wide = statistics.widen_for_best(narrow, alike) if alike > 1 else narrow
+        candidates += low.candidates - 1
+    wide = statistics.widen_for_best(narrow, candidates) if candidates > 1 else narrow
     least, clause = criterion.threshold.least, "the interval includes the threshold"
     outcome: Outcome = "undecided"
-    if not _at(wide, limit):
+    if not _equals(wide, limit):
         if wide.low >= limit:
             outcome, clause = "pass" if least else "fail", "the whole interval is above the threshold"
         elif wide.high <= limit:
             outcome, clause = "fail" if least else "pass", "the whole interval is below the threshold"
 
-    # why the outcome is doubtful although the interval decides: also a better point that would change it
+    # doubts that outweigh the interval: suspect repetitions, or an unmeasured point that could reverse the outcome
     better_fails = (outcome == "fail") == (least != criterion.selector.about.lowest)
     overturned = bool(outcome == "undecided" or criterion.selector.scaling or better_fails)
     doubt = None
     for side in sides:
-        if doubt := _suspect(side.best):
+        if doubt := _explain_suspect(side.best):
             break
         if side.absent and overturned:
-            doubt = _no_figure(side.absent).after("another point may be better: ")
+            doubt = _explain_no_figure(side.absent).after("another point may be better: ")
             break
 
     reason, needed, notes = Reason(clause), None, []
     if outcome == "undecided":
-        more = "the figure is the threshold, so no number of repetitions would decide"
-        if not _at(narrow, limit):
-            more = f"too close to decide (more than {MOST_REPETITIONS:,} repetitions)"
-            if needed := statistics.repetitions_to_exclude(limit, narrow, alike):
+        advice = "the figure is the threshold, so no number of repetitions would decide"
+        if not _equals(narrow, limit):
+            advice = f"too close to decide (more than {MOST_REPETITIONS:,} repetitions)"
+            if needed := statistics.repetitions_to_exclude(limit, narrow, candidates):
                 weakest = max(sides, key=lambda side: side.interval.half_width_share)
-                count = f"about {human_count(needed, 'repetition')}, {needed - narrow.n:,} more"
-                more = f"{count}, would decide if the figure stays: {_set(weakest.best, needed)}"
-        reason = (doubt or Reason(more)).after(f"{clause}; ")
-        notes += [more] if doubt else []
+                total = f"about {human_count(needed, 'repetition')}, {needed - narrow.n:,} more"
+                advice = f"{total}, would decide if the figure stays: {_advise(weakest.best, needed)}"
+        reason = (doubt or Reason(advice)).after(f"{clause}; ")
+        notes += [advice] if doubt else []
     elif doubt:
         outcome, reason = "undecided", doubt.after(f"{clause}, so it would {outcome}; but ")
-    for side in reversed(sides):  # how the best point was chosen, and which of its repetitions are missing
-        at = f"{side.at}: " if side.at else ""
+    for side in reversed(sides):
+        prefix = f"{side.axis_value}: " if side.axis_value else ""
         if side.best.chosen:
-            notes.append(at + side.best.chosen)
-        if not side.best.confirmed and (lacking := caveats.describe_incomplete(side.best.result)):
-            absent = _absent(side.best)
-            notes.append(at + "; ".join([lacking, *([absent.text()] if absent else [])]))
-    if alike > 1:
-        notes.append(f"interval for the best of {alike} that cannot be told apart")
+            notes.append(prefix + side.best.chosen)
+        if not side.best.confirmed and (incomplete := caveats.describe_incomplete(side.best.result)):
+            missing = _explain_missing(side.best)
+            notes.append(prefix + "; ".join([incomplete, *([missing.text()] if missing else [])]))
+    if candidates > 1:
+        notes.append(f"interval for the best of {candidates} that cannot be told apart")
     results = tuple(side.best.result for side in sides)
     return Decision(criterion, outcome, reason, value, wide, limit, results, needed, tuple(notes))
 
 
-def _at(interval: Interval, limit: float) -> bool:
-    """Whether a figure equals the threshold, except for rounding in logarithms."""
+def _equals(interval: Interval, limit: float) -> bool:
+    """Whether a figure equals the threshold but for rounding errors of logarithms."""
     return math.isclose(interval.center, limit, rel_tol=1e-9)
 
 
-def _suspect(best: Best) -> Reason | None:
+def _explain_suspect(best: Best) -> Reason | None:
     """`2 of 3 repetitions suspect`, with the causes; None if no repetition is suspect."""
     rows = [row for row in best.rows if row.verdict in COUNTED]
     suspect = [row for row in rows if not row.undisturbed]
@@ -395,21 +395,19 @@ PublishedShares = Mapping[tuple[str, str], Sequence[PublishedShare]]
 
 
 def published_shares(results: Sequence[PointSummary], sweeps: Iterable[SweepFacts]) -> PublishedShares:
-    """Compare each result with the published figures of its suite."""
+    """Divide each result by the comparable published figures of its suite."""
     suites = suites_of(sweeps)
-    known = [figure for suite in dict.fromkeys(suites.values()) for figure in criteria.published_of_suite(suite)]
+    published = [figure for suite in dict.fromkeys(suites.values()) for figure in criteria.published_of_suite(suite)]
     shares: dict[tuple[str, str], list[PublishedShare]] = {}
-    for result, subject in zip(results, subjects(results), strict=True) if known else ():
+    for result, subject in zip(results, subjects(results), strict=True) if published else ():
         comparable = [
-            PublishedShare(figure, ours / figure.value)
-            for figure in known
-            if criteria.compares(figure, subject, suites) and (ours := result.typical(figure.column)) is not None
+            PublishedShare(figure, measured / figure.value)
+            for figure in published
+            if criteria.compares(figure, subject, suites) and (measured := result.typical(figure.column)) is not None
         ]
-
-        # the phase's own metric first, then the best system first
-        comparable.sort(key=lambda one: one.published.value if one.published.lowest else -one.published.value)
-        comparable.sort(key=lambda one: one.published.column)
-        own = [one for one in comparable if one.published.column == result.metric]
+        comparable.sort(key=lambda entry: entry.published.value if entry.published.lowest else -entry.published.value)
+        comparable.sort(key=lambda entry: entry.published.column)
+        first = [entry for entry in comparable if entry.published.column == result.metric]
         if comparable:
-            shares[result.point, result.phase] = own + [one for one in comparable if one not in own]
+            shares[result.point, result.phase] = first + [entry for entry in comparable if entry not in first]
     return shares

@@ -1,7 +1,7 @@
-"""The differences between two campaigns: how large, how certain, what else changed, and how to say it. Pure.
+"""Differences between two campaigns: their size and certainty, what else changed, and their wording. Pure.
 
-A difference is about a single result that both campaigns have, or about a group: a whole phase, or the results of a
-phase with the same value of a parameter. All differences are tested together (Holm): if nothing differs, at most one
+A difference concerns a single result that both campaigns have, or a group: a whole phase, or the results of a phase
+with the same value of a parameter. All differences are tested together (Holm): if nothing differs, at most one
 comparison in twenty reports a difference. The noise is measured within the campaigns.
 """
 
@@ -28,13 +28,13 @@ from iosweep.text import human_count, percent_change, shortened
 from iosweep.tools import parameters, phases
 from iosweep.units import human_size
 
-#: Better and worse: certain, and large enough to matter. Same: certainly too small to matter.
+#: Better and worse: significant, and large enough to matter. Same: certainly too small to matter.
 Verdict = Literal["worse", "better", "undecided", "same"]
 SYMBOLS: Mapping[Verdict, str] = {"worse": "▼", "better": "▲", "undecided": "?", "same": "="}
 LEGEND = "▼ worse, ▲ better, = no difference that matters, ? undecided, ○ in doubt."
-#: The smallest difference that matters, as a share: sessions of one system seldom differ by more.
+#: The smallest difference that matters, as a share: sessions on the same system seldom differ by more.
 AT_LEAST = 0.03
-#: Differences that the sentence names.
+#: Maximum number of differences that the sentence names.
 _NAMED = 3
 
 # the results that both campaigns have
@@ -50,8 +50,8 @@ class Pair:
 
 @dataclass(frozen=True)
 class Absent:
-    """A result that is not compared. side: campaign of the result (0: first, 1: other); why: its figure cannot be
-    compared, "" if the other campaign does not have the result."""
+    """A result that is not compared. side: campaign of the result (0: first, 1: other); why: reason why its figure
+    cannot be compared, "" if the other campaign does not have the result."""
 
     side: int
     result: PointSummary
@@ -59,14 +59,14 @@ class Absent:
 
 
 def match(a: Sequence[PointSummary], b: Sequence[PointSummary]) -> tuple[list[Pair], list[Absent]]:
-    """Pair the results of two campaigns by the ids of their points, which identify everything that determines a
-    measurement. Results without a figure are paired too."""
+    """Pair the results of two campaigns by point id, which identifies everything that determines a measurement. Results
+    without a figure are paired, too."""
     keyed = [{(result.point, result.phase): result for result in side} for side in (a, b)]
     pairs = [Pair(result, keyed[1][key]) for key, result in keyed[0].items() if key in keyed[1]]
     absent = [
         Absent(side, result)
-        for side, (own, others) in enumerate((keyed, keyed[::-1]))
-        for key, result in own.items()
+        for side, (results, others) in enumerate((keyed, keyed[::-1]))
+        for key, result in results.items()
         if key not in others
     ]
     return pairs, absent
@@ -82,8 +82,8 @@ Kind = tuple[Conditions, str]
 class Difference:
     """The difference of one pair, or of several pairs of a phase.
 
-    where: parameter values that the pairs of a group share; change: from the first campaign to the other, None if
-    nothing tells how the figures scatter (`why` says so); p: adjusted for all differences of the comparison.
+    where: parameter values that the pairs of a group share; change: from the first campaign to the other, None if the
+    scatter of the figures is unknown (`why` says so); p: p-value, adjusted for all differences of the comparison.
     """
 
     phase: str
@@ -105,16 +105,16 @@ class Difference:
 
     @property
     def suspect(self) -> bool:
-        """Whether any figure is in doubt."""
-        return any(one.verdict != "valid" for pair in self.pairs for one in (pair.a, pair.b))
+        """Whether any result is not valid."""
+        return any(result.verdict != "valid" for pair in self.pairs for result in (pair.a, pair.b))
 
 
 @dataclass(frozen=True)
 class Comparison:
     """The other campaign compared with the first.
 
-    column: the compared figure, "" for the headline of each phase; singles: one difference for each pair with figures
-    on both sides; groups: differences of several pairs.
+    column: the compared figure, "" for the headline of each phase; singles: a difference for each pair with figures on
+    both sides; groups: differences of several pairs.
     """
 
     column: str
@@ -129,15 +129,15 @@ class Comparison:
 
     @property
     def regressions(self) -> list[Difference]:
-        return [one for one in self.differences if one.verdict == "worse"]
+        return [diff for diff in self.differences if diff.verdict == "worse"]
 
     @property
     def undecided(self) -> list[Difference]:
-        return [one for one in self.singles if one.verdict == "undecided"]
+        return [diff for diff in self.singles if diff.verdict == "undecided"]
 
     def count(self, verdict: Verdict) -> int:
         """Number of pairs with this verdict."""
-        return sum(one.verdict == verdict for one in self.singles)
+        return sum(diff.verdict == verdict for diff in self.singles)
 
 
 def compare(
@@ -149,15 +149,15 @@ def compare(
     """Compare two campaigns. column: the figure to compare, "" for the headline of each phase; at_least: the smallest
     difference that matters, as a share."""
     pairs, absent = match(a, b)
-    noises = {**_noises(a, column), **_noises(b, column)}
+    noises = {**_estimate_noise(a, column), **_estimate_noise(b, column)}
     singles = []
     for pair in pairs:
         figure = column or pair.a.metric
-        lacking = [(side, one) for side, one in enumerate((pair.a, pair.b)) if figure not in one.metrics]
+        lacking = [(side, result) for side, result in enumerate((pair.a, pair.b)) if figure not in result.metrics]
         if lacking:
-            side, one = lacking[0]
-            why = one.verdict if one.verdict in ("invalid", "missing") else f"without {figure}"
-            absent.append(Absent(side, one, why))
+            side, result = lacking[0]
+            why = result.verdict if result.verdict in ("invalid", "missing") else f"without {figure}"
+            absent.append(Absent(side, result, why))
             continue
         before, after = pair.a.repeated(figure), pair.b.repeated(figure)
         change, why = None, ""
@@ -171,56 +171,56 @@ def compare(
                 why = "one repetition, and no other points that tell how it scatters" if few else "a figure of zero"
         conditions = headline_groups.of_phase(headline_groups.conditions(pair.a.tool, pair.a.parameters), pair.a.phase)
         singles.append(Difference(pair.a.phase, conditions, (pair,), change, {}, why=why))
-    groups = list(_groups(singles, column))
-    judged = list(_judged([*groups, *singles], column, at_least))
+    groups = list(_group(singles, column))
+    judged = list(_judge([*groups, *singles], column, at_least))
     return Comparison(column, at_least, tuple(judged[len(groups) :]), tuple(judged[: len(groups)]), tuple(absent))
 
 
-def _noises(results: Sequence[PointSummary], column: str) -> dict[int, Noise | None]:
+def _estimate_noise(results: Sequence[PointSummary], column: str) -> dict[int, Noise | None]:
     """id() of a result -> the noise of its phase in its campaign."""
     measured = [result for result in results if (column or result.metric) in result.metrics]
     figures = [result.repeated(column or result.metric) for result in measured]
     return {id(result): noise for result, noise in zip(measured, agreement.noises(figures), strict=True)}
 
 
-def _groups(singles: Sequence[Difference], column: str) -> Iterator[Difference]:
+def _group(singles: Sequence[Difference], column: str) -> Iterator[Difference]:
     """Yield all pairs of a phase under the same conditions, then the pairs of each value of each parameter that varies.
     A group with the same pairs as an earlier group is skipped."""
     kinds: dict[Kind, list[Difference]] = {}
-    for one in singles:
-        if one.change:
-            kinds.setdefault(one.kind, []).append(one)
-    for (conditions, phase), alike in sorted(kinds.items(), key=lambda item: phase_order(item[0][1])):
-        values: dict[tuple[str, Value] | None, list[Difference]] = {None: alike}
+    for diff in singles:
+        if diff.change:
+            kinds.setdefault(diff.kind, []).append(diff)
+    for (conditions, phase), members in sorted(kinds.items(), key=lambda item: phase_order(item[0][1])):
+        values: dict[tuple[str, Value] | None, list[Difference]] = {None: members}
         for parameter in parameters():
-            if len(distinct((one.pairs[0].a for one in alike), parameter)) > 1:
-                for one in alike:
-                    if (value := one.pairs[0].a.parameters[parameter]) is not None:
-                        values.setdefault((parameter, value), []).append(one)
+            if len(distinct((diff.pairs[0].a for diff in members), parameter)) > 1:
+                for diff in members:
+                    if (value := diff.pairs[0].a.parameters[parameter]) is not None:
+                        values.setdefault((parameter, value), []).append(diff)
         groups: dict[tuple[int, ...], tuple[tuple[str, Value] | None, list[Difference]]] = {}
-        for where, members in values.items():
-            groups.setdefault(tuple(map(id, members)), (where, members))
-        for where, members in groups.values():
-            pairs = tuple(one.pairs[0] for one in members)
+        for where, subset in values.items():
+            groups.setdefault(tuple(map(id, subset)), (where, subset))
+        for where, subset in groups.values():
+            pairs = tuple(diff.pairs[0] for diff in subset)
             rounds = [(p.b.rounds(column or p.a.metric), p.a.rounds(column or p.a.metric)) for p in pairs]
             if len(pairs) > 1 and (change := statistics.common_change(rounds)):
                 yield Difference(phase, conditions, pairs, change, dict([where] if where else []))
 
 
-def _judged(differences: Sequence[Difference], column: str, at_least: float) -> Iterator[Difference]:
-    """Give the differences their verdicts."""
-    adjusted = iter(statistics.holm(one.change.p for one in differences if one.change))
-    for one in differences:
-        if one.change is None:
-            yield one
+def _judge(differences: Sequence[Difference], column: str, at_least: float) -> Iterator[Difference]:
+    """Yield the differences with their adjusted p-values and verdicts."""
+    adjusted = iter(statistics.holm(diff.change.p for diff in differences if diff.change))
+    for diff in differences:
+        if diff.change is None:
+            yield diff
             continue
-        p, share, (low, high) = next(adjusted), one.change.share, one.change.within()
+        p, share, (low, high) = next(adjusted), diff.change.share, diff.change.within()
         verdict: Verdict = "undecided"
         if p <= ALPHA and abs(share) >= at_least:
             verdict = "better" if (share > 0) != lower_is_better(column) else "worse"
         elif -at_least < low and high < at_least:
             verdict = "same"
-        yield replace(one, p=p, verdict=verdict)
+        yield replace(diff, p=p, verdict=verdict)
 
 
 def lower_is_better(column: str) -> bool:
@@ -228,24 +228,24 @@ def lower_is_better(column: str) -> bool:
 
 
 def explained(found: Comparison) -> list[Difference]:
-    """The certain differences to report, clearest first. Whole phases, parameter values and single points compete to
-    explain the figures; each pair is in one difference only."""
-    changed = [one for one in found.differences if one.verdict in ("worse", "better")]
-    errors = {id(one.pairs[0]): one.change.error for one in found.singles if one.change}
+    """The significant differences to report, clearest first. Whole phases, parameter values and single points compete
+    to explain the figures; each pair is in one difference only."""
+    changed = [diff for diff in found.differences if diff.verdict in ("worse", "better")]
+    errors = {id(diff.pairs[0]): diff.change.error for diff in found.singles if diff.change}
 
-    def weight(one: Difference) -> tuple[float, int]:
-        assert one.change is not None
-        # as if the pairs' errors were independent: a few rounds may look quiet by luck
-        error = math.hypot(*(errors[id(pair)] for pair in one.pairs)) / len(one.pairs)
-        return (abs(one.change.log) / error if error else math.inf, len(one.pairs))
+    def weight(diff: Difference) -> tuple[float, int]:
+        assert diff.change is not None
+        # combine the pairs' errors as if independent: the scatter of a few rounds may be small by luck
+        error = math.hypot(*(errors[id(pair)] for pair in diff.pairs)) / len(diff.pairs)
+        return (abs(diff.change.log) / error if error else math.inf, len(diff.pairs))
 
     chosen: list[Difference] = []
     covered: set[int] = set()
-    for one in sorted(changed, key=weight, reverse=True):
-        own = {id(pair) for pair in one.pairs}
-        if not own & covered:
-            chosen.append(one)
-            covered |= own
+    for diff in sorted(changed, key=weight, reverse=True):
+        pairs = {id(pair) for pair in diff.pairs}
+        if not pairs & covered:
+            chosen.append(diff)
+            covered |= pairs
     return chosen
 
 
@@ -254,7 +254,7 @@ def explained(found: Comparison) -> list[Difference]:
 
 @dataclass(frozen=True)
 class NamedCampaign:
-    """A campaign with its results. name: distinguishes it from the other campaigns of a comparison."""
+    """A campaign with its results. name: unique among the campaigns of a comparison."""
 
     name: str
     path: Path
@@ -263,7 +263,7 @@ class NamedCampaign:
 
     @property
     def began(self) -> datetime:
-        """When its first phase was measured; when its tables were made if that is not known."""
+        """When its first phase was measured; if that is unknown, when its tables were made."""
         return min((row.started for row in self.campaign.rows if row.started), default=self.campaign.about.made)
 
     @property
@@ -292,7 +292,7 @@ def versus(a: NamedCampaign, b: NamedCampaign, column: str = "", at_least: float
 
 
 def names(named: Sequence[tuple[str, Campaign]]) -> list[str]:
-    """Names that distinguish campaigns: the campaign's name, with its target, with its directory, or with a number.
+    """Unique names of campaigns: the campaign's name alone, or with its target, its directory or a number.
 
     named: (name of the directory of results, campaign).
     """
@@ -312,61 +312,62 @@ def names(named: Sequence[tuple[str, Campaign]]) -> list[str]:
 def sentence(found: Comparison) -> str:
     """`Random reads at 4 KiB: −6.1 % (−8.2 to −4.0); nothing else differs by more than 2 %.`"""
     changed, parts = explained(found), []
-    for one in changed[:_NAMED]:
-        mean = "" if one.single else f" in the mean of {human_count(len(one.pairs), 'result')}"
-        parts.append(f"{subject(found, one)}: {interval(one)}{mean}")
-    if more := changed[_NAMED:]:
-        parts.append(f"{human_count(sum(len(one.pairs) for one in more), 'other result')} differ, too")
-    parts += filter(None, [_rest(found, changed)])
+    for diff in changed[:_NAMED]:
+        mean = "" if diff.single else f" in the mean of {human_count(len(diff.pairs), 'result')}"
+        parts.append(f"{subject(found, diff)}: {interval(diff)}{mean}")
+    if rest := changed[_NAMED:]:
+        parts.append(f"{human_count(sum(len(diff.pairs) for diff in rest), 'other result')} differ, too")
+    parts += filter(None, [_describe_rest(found, changed)])
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _rest(found: Comparison, changed: Sequence[Difference]) -> str:
-    """A clause on the results that the rest of the sentence does not cover."""
-    covered = {id(pair) for one in changed for pair in one.pairs}
-    others = [one for one in found.singles if id(one.pairs[0]) not in covered]
+def _describe_rest(found: Comparison, changed: Sequence[Difference]) -> str:
+    """A clause about the results that the rest of the sentence does not cover."""
+    covered = {id(pair) for diff in changed for pair in diff.pairs}
+    others = [diff for diff in found.singles if id(diff.pairs[0]) not in covered]
     if not others:
         return "" if changed else "nothing was compared"
     least = f"{100 * found.at_least:g} %"
-    if all(one.change for one in others):  # the largest change that any may have, with simultaneous 95 % confidence
-        bound = max(abs(end) for one in others if one.change for end in one.change.within(ALPHA / len(others)))
+    if all(diff.change for diff in others):  # bound of all changes, with simultaneous 95 % confidence
+        bound = max(abs(end) for diff in others if diff.change for end in diff.change.within(ALPHA / len(others)))
         if bound <= found.at_least:
             return f"nothing {'else ' if changed else ''}differs by more than {math.ceil(1000 * bound) / 10:g} %"
-    undecided = sum(one.verdict == "undecided" for one in others)
-    none = f"no {'other ' if changed else ''}difference of {least} or more"
-    of = f"{'the other ' if changed else ''}{human_count(len(others), 'result')}"
-    are = "is" if undecided == 1 else "are"
-    if undecided == len(others):  # large differences are possible, as the table shows
-        return f"{none} can be shown: {f'all {of}' if undecided > 1 else f'{undecided:,} of {of}'} {are} undecided"
-    return f"{none} was found" + (f", but {undecided:,} of {of} {are} undecided" if undecided else "")
+    undecided = sum(diff.verdict == "undecided" for diff in others)
+    claim = f"no {'other ' if changed else ''}difference of {least} or more"
+    scope = f"{'the other ' if changed else ''}{human_count(len(others), 'result')}"
+    verb = "is" if undecided == 1 else "are"
+    if undecided == len(others):
+        which = f"all {scope}" if undecided > 1 else f"{undecided:,} of {scope}"
+        return f"{claim} can be shown: {which} {verb} undecided"
+    return f"{claim} was found" + (f", but {undecided:,} of {scope} {verb} undecided" if undecided else "")
 
 
-def subject(found: Comparison, one: Difference) -> str:
+def subject(found: Comparison, diff: Difference) -> str:
     """The subject of a difference: `random reads at 8 threads per node, 4 KiB`, `create rate`, `p99 of stat`."""
-    known = phases().get(one.phase)
-    name = known.help if known and known.kind == "data" else f"{one.phase.replace('_', ' ')} rate"
+    known = phases().get(diff.phase)
+    name = known.help if known and known.kind == "data" else f"{diff.phase.replace('_', ' ')} rate"
     if found.column:
         figure = next((name for name, metric in METRICS.items() if metric.column == found.column), found.column)
         name = f"{figure} of {name.removesuffix(' rate')}"
-    if len({other.conditions for other in found.singles if other.phase == one.phase}) > 1:
-        name += f" ({formats.describe(one.conditions, one.pairs[0].a.kind, [one.phase])})"
-    place = ", ".join(formats.named(column, value) for column, value in parameters_of(found, one).items())
+    if len({other.conditions for other in found.singles if other.phase == diff.phase}) > 1:
+        name += f" ({formats.describe(diff.conditions, diff.pairs[0].a.kind, [diff.phase])})"
+    place = ", ".join(formats.named(column, value) for column, value in parameters_of(found, diff).items())
     return f"{name} at {place}" if place else name
 
 
-def parameters_of(found: Comparison, one: Difference) -> dict[str, Value]:
+def parameters_of(found: Comparison, diff: Difference) -> dict[str, Value]:
     """Parameters that distinguish a difference from the others of its phase: column -> value."""
-    if not one.single:
-        return dict(one.where)
-    alike = [other.pairs[0].a for other in found.singles if other.kind == one.kind]
-    own = one.pairs[0].a.parameters
-    return {name: v for name in parameters() if len(distinct(alike, name)) > 1 and (v := own[name]) is not None}
+    if not diff.single:
+        return dict(diff.where)
+    results = [other.pairs[0].a for other in found.singles if other.kind == diff.kind]
+    values = diff.pairs[0].a.parameters
+    return {name: v for name in parameters() if len(distinct(results, name)) > 1 and (v := values[name]) is not None}
 
 
-def interval(one: Difference) -> str:
+def interval(diff: Difference) -> str:
     """The change, or why there is none."""
-    return write_change(one.change) if one.change else one.why
+    return write_change(diff.change) if diff.change else diff.why
 
 
 def write_change(change: Change) -> str:
@@ -378,12 +379,12 @@ def write_change(change: Change) -> str:
     return f"{share} % ({low} to {high})"
 
 
-def figures(one: Difference, column: str) -> tuple[str, str]:
+def figures(diff: Difference, column: str) -> tuple[str, str]:
     """The figures of both campaigns for a single result: geometric means of the repetitions, because the change is
     their ratio."""
-    if not one.single:
+    if not diff.single:
         return "", ""
-    pair = one.pairs[0]
+    pair = diff.pairs[0]
     units = formats.units_of(column or pair.a.metric, pair.a.kind)
     centers = (result.center(column or pair.a.metric) or 0.0 for result in (pair.a, pair.b))
     first, other = (formats.quantity(center, units) for center in centers)
@@ -391,21 +392,21 @@ def figures(one: Difference, column: str) -> tuple[str, str]:
 
 
 def counted(found: Comparison) -> list[tuple[Verdict, int, str]]:
-    """(verdict, number of results, label of the number)."""
-    called: dict[Verdict, str] = {
+    """The number of results of each verdict: (verdict, number, label)."""
+    labels: dict[Verdict, str] = {
         "worse": "worse",
         "better": "better",
         "same": f"without a difference > {100 * found.at_least:g} %",
         "undecided": "undecided",
     }
-    return [(verdict, found.count(verdict), name) for verdict, name in called.items()]
+    return [(verdict, found.count(verdict), name) for verdict, name in labels.items()]
 
 
-def notes(one: Versus) -> Iterator[str]:
+def notes(compared: Versus) -> Iterator[str]:
     """Sentences that a reader needs to interpret a comparison."""
-    found = one.found
-    yield from absences(found, one.names)
-    tested = sum(own.change is not None for own in found.differences)
+    found = compared.found
+    yield from absences(found, compared.names)
+    tested = sum(diff.change is not None for diff in found.differences)
     if not tested:
         yield "No change has an interval, so nothing is decided; each result says why."
     else:
@@ -418,28 +419,28 @@ def notes(one: Versus) -> Iterator[str]:
             "Sessions of one system differ, too (other load, the state of the file system), and these intervals do not"
             " hold that: measure both again, in turn, before you act on a difference."
         )
-    if doubted := [own for own in found.singles if own.suspect]:
-        have = human_count(len(doubted), "result has", "results have")
-        sides = (side for own in doubted for side in (own.pairs[0].a, own.pairs[0].b) if side.verdict != "valid")
+    if doubtful := [diff for diff in found.singles if diff.suspect]:
+        count = human_count(len(doubtful), "result has", "results have")
+        sides = (side for diff in doubtful for side in (diff.pairs[0].a, diff.pairs[0].b) if side.verdict != "valid")
         why = caveats.tell(result.reasons for result in sides)
-        yield f"{have} repetitions that are suspect or were left out as invalid (○): {why}."
+        yield f"{count} repetitions that are suspect or were left out as invalid (○): {why}."
 
 
 def absences(found: Comparison, names: tuple[str, str]) -> Iterator[str]:
     """A sentence for each reason why results are not compared."""
-    for side, why in dict.fromkeys((one.side, one.why) for one in found.absent):
-        own = [one.result for one in found.absent if (one.side, one.why) == (side, why)]
-        verb, points = ("is" if len(own) == 1 else "are"), len({result.point for result in own})
+    for side, why in dict.fromkeys((absent.side, absent.why) for absent in found.absent):
+        group = [absent.result for absent in found.absent if (absent.side, absent.why) == (side, why)]
+        verb, points = ("is" if len(group) == 1 else "are"), len({result.point for result in group})
         if why:
-            yield f"{human_count(len(own), 'result')} {verb} not compared: {why} in {names[side]}."
+            yield f"{human_count(len(group), 'result')} {verb} not compared: {why} in {names[side]}."
         else:
-            yield f"{human_count(len(own), 'result')} of {human_count(points, 'point')} {verb} only in {names[side]}."
+            yield f"{human_count(len(group), 'result')} of {human_count(points, 'point')} {verb} only in {names[side]}."
 
 
 # what else changed
 
-#: Most characters of a value.
-_MOST = 120
+#: Maximum length of a value.
+_LONGEST = 120
 NOT_KNOWN = "not recorded"
 
 
@@ -454,46 +455,46 @@ class Changed:
 
 
 def changes(a: Campaign, b: Campaign) -> list[Changed]:
-    """All facts that differ; topics that explain a figure best come first."""
-    found = []
+    """All facts that differ, in the order of _TOPICS: likely explanations of a difference come first."""
+    changed = []
     for topic, read in _TOPICS.items():
         facts, others = read(a), read(b)
-        for what in dict.fromkeys((*facts, *others)):
-            one, other = (shortened(side.get(what, "") or NOT_KNOWN, _MOST) for side in (facts, others))
-            if facts.get(what, "") != others.get(what, ""):
-                found.append(Changed(topic, what, one, other))
-    return found
+        for fact in dict.fromkeys((*facts, *others)):
+            first, second = (shortened(side.get(fact, "") or NOT_KNOWN, _LONGEST) for side in (facts, others))
+            if facts.get(fact, "") != others.get(fact, ""):
+                changed.append(Changed(topic, fact, first, second))
+    return changed
 
 
-def _tools(campaign: Campaign) -> dict[str, str]:
-    found: dict[str, list[str | None]] = {}
+def _read_tools(campaign: Campaign) -> dict[str, str]:
+    facts: dict[str, list[str | None]] = {}
     for row in campaign.rows:
         if row.tool_version:
             tool = formats.tool(row.tool)
-            found.setdefault(tool, []).append(formats.version(row.tool, row.tool_version))
-            found.setdefault(f"{tool} binary", []).append(row.tool_sha256 and f"sha256 {row.tool_sha256[:12]}")
+            facts.setdefault(tool, []).append(formats.version(row.tool, row.tool_version))
+            facts.setdefault(f"{tool} binary", []).append(row.tool_sha256 and f"sha256 {row.tool_sha256[:12]}")
             document = campaign.about.builds.get(row.build or "")
             program = document.tools.get(row.tool) if document else None
-            found.setdefault(f"{tool} package", []).append(program.package if program else None)
+            facts.setdefault(f"{tool} package", []).append(program.package if program else None)
             if document and document.mpi and formats.is_mpi(row.tool):
                 mpi = " ".join(filter(None, (document.mpi.package, document.mpi.version)))
-                found.setdefault("MPI", []).append(mpi)
-    return {"iosweep": campaign.about.iosweep_version, **{what: _several(texts) for what, texts in found.items()}}
+                facts.setdefault("MPI", []).append(mpi)
+    return {"iosweep": campaign.about.iosweep_version, **{fact: _join_distinct(texts) for fact, texts in facts.items()}}
 
 
-def _nodes(campaign: Campaign) -> dict[str, str]:
+def _read_nodes(campaign: Campaign) -> dict[str, str]:
     hosts = {host for row in campaign.rows if row.hosts for host in row.hosts.split(",")}
     used = [node for node in campaign.nodes if not hosts or node.host in hosts]
     return {
         "nodes": formats.hosts(hosts),
-        **{what: _several(map(read, used)) for what, read in _FACTS.items()},
-        "pinning": _several(row.pinning for row in campaign.rows),
-        "placement": _several(row.placement for row in campaign.rows),
-        "launcher": _several(job.launcher for job in campaign.about.jobs),
+        **{fact: _join_distinct(map(read, used)) for fact, read in _NODE_FACTS.items()},
+        "pinning": _join_distinct(row.pinning for row in campaign.rows),
+        "placement": _join_distinct(row.placement for row in campaign.rows),
+        "launcher": _join_distinct(job.launcher for job in campaign.about.jobs),
     }
 
 
-_FACTS: dict[str, Callable[[NodeRow], str | None]] = {
+_NODE_FACTS: dict[str, Callable[[NodeRow], str | None]] = {
     "CPU": lambda node: node.cpu_model,
     "CPUs": lambda node: str(node.cpus) if node.cpus else None,
     "memory": lambda node: human_size(node.memory_bytes) if node.memory_bytes else None,
@@ -511,66 +512,65 @@ _FACTS: dict[str, Callable[[NodeRow], str | None]] = {
 }
 
 
-def _target(campaign: Campaign) -> dict[str, str]:
+def _read_target(campaign: Campaign) -> dict[str, str]:
     rows = campaign.rows
     return {
         "directory": campaign.about.target.directory,
-        "type": _several(row.target_fstype for row in rows),
-        "source": _several(row.target_source for row in rows),
-        "layout": _several(row.target_layout for row in rows),
-        "mount options": _several(map(_options, campaign.nodes)),
-        "size": _several(human_size(node.target_bytes) for node in campaign.nodes if node.target_bytes),
+        "type": _join_distinct(row.target_fstype for row in rows),
+        "source": _join_distinct(row.target_source for row in rows),
+        "layout": _join_distinct(row.target_layout for row in rows),
+        "mount options": _join_distinct(map(_mount_options, campaign.nodes)),
+        "size": _join_distinct(human_size(node.target_bytes) for node in campaign.nodes if node.target_bytes),
     }
 
 
-def _options(node: NodeRow) -> str:
-    """Mount options in a line of /proc/self/mountinfo: of the mount, then of the file system."""
-    before, _, after = (node.mount or "").partition(" - ")
-    own, of_type = before.split(), after.split()
-    texts = [*(own[5].split(",") if len(own) > 5 else []), *(of_type[2].split(",") if len(of_type) > 2 else [])]
-    return ",".join(dict.fromkeys(texts))
+def _mount_options(node: NodeRow) -> str:
+    """Mount options in a line of /proc/self/mountinfo: those of the mount, then those of the file system."""
+    mount_part, _, fs_part = (node.mount or "").partition(" - ")
+    fields = mount_part.split()[5:6] + fs_part.split()[2:3]
+    return ",".join(dict.fromkeys(",".join(fields).split(",")))
 
 
-def _configuration(campaign: Campaign) -> dict[str, str]:
+def _read_configuration(campaign: Campaign) -> dict[str, str]:
     """Dotted key -> value, for all files of the configuration. A file that is not YAML is compared as a whole."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for file in campaign.about.configuration:
         try:
-            found |= _values(yaml_lines.parse(file.file, file.text).data, "")
+            settings |= _flatten(yaml_lines.parse(file.file, file.text).data, "")
         except ConfigError:
-            found[file.file] = file.text
-    return {key: text for key, text in found.items() if key != "campaign"}
+            settings[file.file] = file.text
+    return {key: text for key, text in settings.items() if key != "campaign"}
 
 
-def _values(value: object, key: str) -> dict[str, str]:
-    """Entries of lists are identified by name, not by number, so that another order is not a difference."""
+def _flatten(value: object, key: str) -> dict[str, str]:
+    """Dotted key -> value. List entries are identified by name, so that a different order is not a difference."""
     if isinstance(value, dict) and value:
-        parts = [_values(below, f"{key}.{name}" if key else str(name)) for name, below in value.items()]
+        parts = [_flatten(child, f"{key}.{name}" if key else str(name)) for name, child in value.items()]
         return {name: text for part in parts for name, text in part.items()}
-    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
-        names = [isinstance(one, dict) and (one.get("name") or one.get("suite")) for one in value]
-        parts = [_values(one, f"{key}[{names[number] or number}]") for number, one in enumerate(value)]
+    if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
+        names = [isinstance(entry, dict) and (entry.get("name") or entry.get("suite")) for entry in value]
+        parts = [_flatten(entry, f"{key}[{names[number] or number}]") for number, entry in enumerate(value)]
         return {name: text for part in parts for name, text in part.items()}
     if isinstance(value, list):
-        return {key: ", ".join(map(_text, value))}
-    return {key: _text(value)}
+        return {key: ", ".join(map(_format, value))}
+    return {key: _format(value)}
 
 
-def _text(value: object) -> str:
+def _format(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else "(empty)" if value in ("", None, {}) else str(value)
 
 
-def _several(texts: Iterable[str | None]) -> str:
-    """Distinct values in natural order: the first three, and the number of others."""
-    found: Sequence[str] = sorted({text for text in texts if text}, key=formats.natural)
-    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return "; ".join(found[:3]) + more
+def _join_distinct(texts: Iterable[str | None]) -> str:
+    """Join distinct values in natural order: the first three, and the number of others."""
+    distinct_texts: Sequence[str] = sorted({text for text in texts if text}, key=formats.natural)
+    more = f" and {len(distinct_texts) - 3} more" if len(distinct_texts) > 3 else ""
+    return "; ".join(distinct_texts[:3]) + more
 
 
 #: Topic -> reads its facts from a campaign.
 _TOPICS: dict[str, Callable[[Campaign], dict[str, str]]] = {
-    "target": _target,
-    "tools": _tools,
-    "nodes": _nodes,
-    "configuration": _configuration,
+    "target": _read_target,
+    "tools": _read_tools,
+    "nodes": _read_nodes,
+    "configuration": _read_configuration,
 }
