@@ -1,4 +1,4 @@
-"""Formats figures and the names of tools, phases and parameters for page, figures and terminal. Pure."""
+"""Formats figures and the names of tools, phases and parameters for the page, its figures and the terminal. Pure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from iosweep.tools import parameters, phases, tools
 
 # figures
 
-#: An interval is useless if its ends differ by this factor (two scattered repetitions: 0.005 to 228,000 %).
+#: An interval is useless if its ends differ by more than this factor (two scattered repetitions: 0.005 to 228,000 %).
 _USELESS = 100.0
-#: The reason of the check `precise` begins with this, too (judge/agreement.py).
+#: Prefix that the reason of the check `precise` has, too (judge/agreement.py).
 NOT_REPEATABLE = "not repeatable: "
 
 
@@ -72,7 +72,7 @@ def quantity(value: float, units: Sequence[Unit]) -> str:
 
 
 def size(value: float) -> str:
-    """Bytes in the largest unit that needs at most six digits: `64 KiB`, `1.5 GiB`, `3,901 B`."""
+    """Bytes in the largest unit that is exact with six digits: `64 KiB`, `1.5 GiB`, `3,901 B`."""
     for unit in SIZE[:0:-1]:
         text = f"{value / unit.size:.6g}"
         if value >= unit.size and float(text) * unit.size == value:
@@ -97,19 +97,19 @@ def _range(metric: Metric, units: Sequence[Unit]) -> str:
 
 
 def percent(share: float, ends: tuple[float, float] | None = None) -> str:
-    """`92 %`, `92 % (89 to 95 %)`; without the interval if all three numbers are the same, or if it is useless."""
-    text = _hundredths(share)
+    """`92 %`, `92 % (89 to 95 %)`; without the interval if all three numbers are equal, or if it is useless."""
+    text = _format_percent(share)
     if ends is None:
         return f"{text} %"
     if ends[1] > _USELESS * ends[0]:
         return f"{text} % (too uncertain to say)"
-    low, high = map(_hundredths, ends)
+    low, high = map(_format_percent, ends)
     if low == high:
         return f"{text} %" if low == text else f"{text} % ({low} %)"
     return f"{text} % ({low} to {high} %)"
 
 
-def _hundredths(share: float) -> str:
+def _format_percent(share: float) -> str:
     return f"{100 * share:.0f}" if share >= 0.0995 else f"{100 * share:.2g}"
 
 
@@ -151,7 +151,7 @@ def origin(campaign: Campaign) -> str:
 
 
 def parameter(column: str, value: Value | None) -> str:
-    """Value of a parameter without its name, for a legend or a cell."""
+    """Value of a parameter without its name, for a legend or a table cell."""
     option = parameters()[column]
     if value is None:
         return "–"
@@ -181,8 +181,8 @@ def named(column: str, value: Value | None) -> str:
 
 
 def brief(result: PointSummary, one: bool = False) -> str:
-    """Where a figure was measured: `2 nodes × 8 threads, 1 MiB, QD 4`, or `4 ranks, 1 MiB, shared file, MPI-IO`. It
-    names every parameter in which the best of several points may differ. one: name a single node too."""
+    """The point of a figure: `2 nodes × 8 threads, 1 MiB, QD 4`, or `4 ranks, 1 MiB, shared file, MPI-IO`. It names
+    every parameter that may distinguish the best of several points. one: name the number of nodes even if it is 1."""
     options = tools()[result.tool].options if result.tool in tools() else {}
     parts = []
     if (threads := result.count("threads_per_node")) is not None:
@@ -254,38 +254,38 @@ def conditions(results: Sequence[PointSummary]) -> dict[str, Conditions]:
 
 
 def home_conditions(condition: Conditions, known: Iterable[Conditions]) -> Conditions:
-    """Conditions under which a figure is shown: reads stand beside writes if all writes have the same conditions."""
-    more = [
+    """Conditions under which a figure is shown: those of the writes for reads, if all writes have the same ones."""
+    wider = [
         other
         for other in known
-        if other != condition and all(own in (None, its) for own, its in zip(condition, other, strict=True))
+        if other != condition and all(a in (None, b) for a, b in zip(condition, other, strict=True))
     ]
-    return more[0] if len(more) == 1 else condition
+    return wider[0] if len(wider) == 1 else condition
 
 
 def describe(condition: Conditions, kind: str, drawn: Iterable[str] = ()) -> str:
     """Conditions as text: `fio, O_DIRECT, overwrite, random data`.
 
-    drawn: phases that the text stands above. Above reads alone, it omits conditions of writes; above both it is `fio,
-    O_DIRECT; writes: overwrite, random data`.
+    drawn: phases that the text describes. For reads alone, it omits conditions of writes; for reads and writes it is
+    `fio, O_DIRECT; writes: overwrite, random data`.
     """
     applying = {headline_groups.of_phase(condition, phase) for phase in drawn} or {condition}
-    least, *more = sorted((_words(own) for own in applying), key=len)
+    common, *wider = sorted((_list_words(variant) for variant in applying), key=len)
     if kind == "metadata" and condition.tool in tools() and tools()[condition.tool].own_metadata:
         return tools()[condition.tool].own_metadata
-    own = [word for words in more for word in words if word not in least]
-    return ", ".join(least) + (f"; writes: {', '.join(own)}" if own else "")
+    extra = [word for words in wider for word in words if word not in common]
+    return ", ".join(common) + (f"; writes: {', '.join(extra)}" if extra else "")
 
 
-def _words(condition: Conditions) -> list[str]:
+def _list_words(condition: Conditions) -> list[str]:
     name = tool(condition.tool)
-    words: dict[object, str] = {"new": "new files", "random": "random data", "tool_default": f"{name}'s own data"}
+    phrases: dict[object, str] = {"new": "new files", "random": "random data", "tool_default": f"{name}'s own data"}
     direct = {True: "O_DIRECT", False: "through the page cache", headline_groups.NOT_TOLD: "O_DIRECT not told"}
     flushed = {False: "not flushed", headline_groups.NOT_TOLD: "flush not told"}
-    told = [
+    words = [
         direct.get(condition.o_direct),
-        *(words.get(value, value) for value in (condition.write_mode, condition.data)),
+        *(phrases.get(value, value) for value in (condition.write_mode, condition.data)),
         flushed.get(condition.fsync),
         condition.other_options or None,
     ]
-    return [name, *(str(word) for word in told if word is not None)]
+    return [name, *(str(word) for word in words if word is not None)]

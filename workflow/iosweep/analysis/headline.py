@@ -1,7 +1,7 @@
 """The best point of a phase: how it was chosen and confirmed, and which points cannot be distinguished from it. Pure.
 
-The runner chooses with the same functions (judge/best.py) and measures the best points again. Only these fresh
-repetitions make the headline, because they had no part in the choice.
+The runner selects with the same functions (judge/best.py) and measures the best points again. The headline is from
+these fresh repetitions only, because selection biases the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from iosweep.plan.headline_groups import HeadlineGroup, load, of_phase
 from iosweep.tables.reader import ResultRow
 from iosweep.text import human_count, some
 
-#: Most points that are named.
+#: Maximum number of points that are named.
 _NAMED = 3
 
 
@@ -29,8 +29,8 @@ _NAMED = 3
 class Best:
     """The best of `of` points in a column.
 
-    metrics: of the fresh repetitions if there are any, else of the repetitions that chose the point; alike: points that
-    cannot be distinguished from it, closest first.
+    metrics: of the fresh repetitions if any, else of the repetitions that selected the point; alike: points that cannot
+    be distinguished from it, closest first.
     """
 
     result: PointSummary
@@ -52,7 +52,7 @@ class Best:
 
     @property
     def rows(self) -> list[ResultRow]:
-        """The repetitions behind the figure, and repetitions of the same kind that do not count."""
+        """The repetitions behind the figure, and those of the same kind (fresh or not) that do not count."""
         return [row for row in self.result.rows if bool(row.confirms) == self.confirmed]
 
     @property
@@ -74,7 +74,7 @@ class Best:
 
     @property
     def alike_text(self) -> str:
-        """`cannot be told apart from 16 threads per node; 32 threads per node`; "" if it can from all others."""
+        """`cannot be told apart from 16 threads per node; 32 threads per node`; "" if no other point is alike."""
         if not self.alike:
             return ""
         names = list(dict.fromkeys(_difference(other, self.result) for other in self.alike))
@@ -83,8 +83,8 @@ class Best:
 
     @property
     def doubt(self) -> str:
-        """`suspect`, or `1 repetition is invalid, and not in the figure`; "" for a valid figure. Disagreement of
-        repetitions is not a doubt: the interval shows it."""
+        """`suspect`, or `1 repetition is invalid, and not in the figure`; "" for a valid figure. Scatter of repetitions
+        is not a doubt: the interval shows it."""
         if not self._worst_rows:
             return ""
         if invalid := sum(row.verdict == "invalid" for row in self.rows):
@@ -92,26 +92,25 @@ class Best:
         return self.verdict
 
     def reason(self, shared: Shared = NOTHING) -> str:
-        """The most frequent reason for the doubt, without reasons that the report states once (`shared`) and without
-        disagreement of repetitions, which is stated beside the figure; "" if there is no other."""
-        own = [row.reasons for row in self._worst_rows]
-        if any(
-            row.verdict == "invalid" for row in self._worst_rows
-        ):  # the first reason makes a row invalid (judge/verdict.py)
-            own = [reasons[:1] for reasons in own]
-        repeatable = ([text for text in reasons if not text.startswith(formats.NOT_REPEATABLE)] for reasons in own)
+        """The most frequent reason for the doubt, "" without any. It omits reasons that the report states once
+        (`shared`), and scatter of repetitions, which is stated beside the figure."""
+        groups = [row.reasons for row in self._worst_rows]
+        # the first reason makes a row invalid (judge/verdict.py)
+        if any(row.verdict == "invalid" for row in self._worst_rows):
+            groups = [reasons[:1] for reasons in groups]
+        repeatable = ([text for text in reasons if not text.startswith(formats.NOT_REPEATABLE)] for reasons in groups)
         others = caveats.drop_shared(repeatable, shared)
         return f"{'also ' if shared else ''}{caveats.tell(others, most=1)}" if others else ""
 
     @property
     def _worst_rows(self) -> list[ResultRow]:
-        """Of the repetitions that are not valid, those with the worst verdict."""
+        """The repetitions with the worst verdict, if that is not valid."""
         rows = [row for row in self.rows if row.verdict != "missing" and not row.undisturbed]
         return [row for row in rows if worst([row.verdict]) == worst(other.verdict for other in rows)]
 
 
 def group(results: Sequence[PointSummary]) -> dict[HeadlineGroup, list[PointSummary]]:
-    """The results that compete for each headline, in the order of phases."""
+    """The results that compete for each headline, in phase order."""
     conditions = formats.conditions(results)
     groups: dict[HeadlineGroup, list[PointSummary]] = {}
     for result in sorted(results, key=lambda result: phase_order(result.phase)):
@@ -138,8 +137,8 @@ def find_lowest_latency(results: Sequence[PointSummary]) -> Best | None:
 
 @dataclass
 class Rivals:
-    """Points of a phase that compete in a column, by the repetitions that choose. noise: pooled over all points,
-    because three repetitions alone do not tell how much figures scatter."""
+    """Points of a phase that compete in a column, by the repetitions that select. noise: pooled over all points,
+    because three repetitions are too few to estimate the scatter."""
 
     results: Sequence[PointSummary]
     column: str
@@ -152,9 +151,9 @@ class Rivals:
         for result in self.results:
             chose = (row for row in result.rows if row.verdict != "missing" and not row.confirms)
             figures = ((counted(row, self.column), row.undisturbed) for row in chose)
-            if one := candidate(result.point, figures):
-                self.candidates[result.point] = one
-        self.noise = statistics.pooled([one.values for one in self.candidates.values()])
+            if entry := candidate(result.point, figures):
+                self.candidates[result.point] = entry
+        self.noise = statistics.pooled([entry.values for entry in self.candidates.values()])
 
     def best(self, lowest: bool = False) -> Best | None:
         """The best point; None without points."""
@@ -163,23 +162,24 @@ class Rivals:
             return None
         known = {result.point: result for result in self.results}
         alike = []
-        for one in self.candidates.values():
-            ratio = self.ratio(known[one.point], known[winner.point])
-            if one is not winner and (ratio is None or not ratio.excludes(1.0)):
-                alike.append(one)
-        alike.sort(key=lambda one: abs(fmean(one.values) - fmean(winner.values)))
-        return Best(known[winner.point], self.column, len(self.candidates), tuple(known[one.point] for one in alike))
+        for rival in self.candidates.values():
+            ratio = self.ratio(known[rival.point], known[winner.point])
+            if rival is not winner and (ratio is None or not ratio.excludes(1.0)):
+                alike.append(rival)
+        alike.sort(key=lambda rival: abs(fmean(rival.values) - fmean(winner.values)))
+        points = tuple(known[rival.point] for rival in alike)
+        return Best(known[winner.point], self.column, len(self.candidates), points)
 
-    def share(self, one: PointSummary, to: PointSummary) -> float:
-        """Ratio of the means of the repetitions that choose."""
-        return fmean(self.candidates[one.point].values) / (fmean(self.candidates[to.point].values) or math.inf)
+    def share(self, result: PointSummary, base: PointSummary) -> float:
+        """Ratio of the means of the repetitions that select."""
+        return fmean(self.candidates[result.point].values) / (fmean(self.candidates[base.point].values) or math.inf)
 
-    def ratio(self, one: PointSummary, to: PointSummary) -> Interval | None:
-        """The 95 % interval of the ratio of two points; None with too few repetitions, or if repetitions of a point ran
-        on different nodes."""
-        if not all(result.host_sets < 2 or result.in_turn for result in (one, to)):
+    def ratio(self, result: PointSummary, base: PointSummary) -> Interval | None:
+        """The 95 % interval of the ratio of two points; None with too few repetitions, or if the repetitions of a point
+        ran on different nodes."""
+        if not all(side.host_sets < 2 or side.in_turn for side in (result, base)):
             return None
-        a, b = self._interval(one.point), self._interval(to.point)
+        a, b = self._interval(result.point), self._interval(base.point)
         return None if a is None or b is None else statistics.ratio_interval(a, b)
 
     def _interval(self, point: str) -> Interval | None:
@@ -189,8 +189,7 @@ class Rivals:
 
 
 def _difference(result: PointSummary, other: PointSummary) -> str:
-    """Parameters in which a point differs from another: `16 threads per node`; all parameters if the differing ones
-    have no text."""
-    own = {name: v for name, v in result.own_parameters.items() if v != other.own_parameters[name]}
-    named = [formats.named(name, value) for name, value in own.items() if value is not None]
+    """Parameters in which a point differs from another: `16 threads per node`; all parameters if those have no text."""
+    differing = {name: value for name, value in result.own_parameters.items() if value != other.own_parameters[name]}
+    named = [formats.named(name, value) for name, value in differing.items() if value is not None]
     return " × ".join(filter(None, named)) or formats.brief(result)

@@ -1,7 +1,7 @@
-"""Campaigns with the same points over time: headlines, their changes of level, and what changed at the same time. Pure.
+"""Campaigns with the same points over time: headlines, their level shifts, and what changed at the same time. Pure.
 
 The headline of a history comes from a single point, which is the best point of most campaigns. The best point of each
-campaign would differ from night to night, and its figure would be too high because it was chosen.
+campaign would differ from night to night, and selection would bias its figure upward.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Reading:
 
 @dataclass(frozen=True)
 class Step:
-    """A change of level."""
+    """A level shift."""
 
     at: int  # index of the first campaign of the new level
     split: Split
     verdict: str  # worse, better, or "too small to matter"
-    changed: tuple[Changed, ...]  # facts that differ from the campaign before
+    changed: tuple[Changed, ...]  # facts that differ from the previous campaign
 
     @property
     def moved(self) -> str:
@@ -48,8 +48,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Line:
-    """A headline over time. figures: of the campaigns that have one; steps: changes of level; level: since the last
-    change."""
+    """A headline over time. figures: of the campaigns that have one; steps: its level shifts; level: since the last
+    shift."""
 
     name: str
     result: PointSummary
@@ -68,14 +68,14 @@ class Line:
 
     @property
     def last_verdict(self) -> str:
-        """Of the last change; "" without a change."""
+        """Verdict on the last level shift; "" without any."""
         return self.steps[-1].verdict if self.steps else ""
 
 
 @dataclass(frozen=True)
 class History:
-    """Comparable campaigns, by time, with their headlines. marks: index of a campaign -> facts that differ from the one
-    before; without: headlines with fewer than two figures."""
+    """Comparable campaigns in order of time, with their headlines. marks: index of a campaign -> facts that differ from
+    the previous one; without: headlines with fewer than two figures."""
 
     campaigns: tuple[NamedCampaign, ...]
     lines: tuple[Line, ...]
@@ -84,37 +84,38 @@ class History:
 
     @property
     def regressions(self) -> list[Line]:
-        """Headlines whose last change was a loss that matters."""
+        """Headlines whose last level shift is a regression that matters."""
         return [line for line in self.lines if line.last_verdict == "worse"]
 
 
-#: Identity of a headline: conditions, phase, column.
+#: Identity of a headline: its group and column.
 _Key = tuple[headline_groups.HeadlineGroup, str]
 
 
 def groups(campaigns: Sequence[NamedCampaign]) -> list[list[NamedCampaign]]:
-    """Groups of campaigns that measured the same points on the same target, each by time; the largest group first."""
-    alike: dict[object, list[NamedCampaign]] = {}
-    for one in sorted(campaigns, key=lambda one: one.began):
-        alike.setdefault((_points_of(one), one.campaign.about.target.directory), []).append(one)
-    return sorted(alike.values(), key=len, reverse=True)
+    """Groups of campaigns with the same points and target, each in order of time; the largest group first."""
+    comparable: dict[object, list[NamedCampaign]] = {}
+    for campaign in sorted(campaigns, key=lambda campaign: campaign.began):
+        comparable.setdefault((_point_ids(campaign), campaign.campaign.about.target.directory), []).append(campaign)
+    return sorted(comparable.values(), key=len, reverse=True)
 
 
-def unlike(one: NamedCampaign, other: NamedCampaign) -> str:
+def unlike(campaign: NamedCampaign, other: NamedCampaign) -> str:
     """Why a campaign is not in the history of another, as the end of a sentence."""
-    points, others = _points_of(one), _points_of(other)
+    points, others = _point_ids(campaign), _point_ids(other)
     if points != others:
         both = len(points & others)
         return f"measured other points ({len(points):,}, {both:,} of them in the history of {len(others):,})"
-    return f"measured another target, {printable(one.campaign.about.target.directory)}"
+    return f"measured another target, {printable(campaign.campaign.about.target.directory)}"
 
 
-def _points_of(one: NamedCampaign) -> frozenset[str]:
-    return frozenset(result.point for result in one.results)
+def _point_ids(campaign: NamedCampaign) -> frozenset[str]:
+    return frozenset(result.point for result in campaign.results)
 
 
 def history(campaigns: Sequence[NamedCampaign], at_least: float) -> History:
-    """The headlines of comparable campaigns, by time. at_least: the smallest loss that matters, as a share."""
+    """The history of comparable campaigns, which are in order of time. at_least: the smallest loss that matters, as a
+    share."""
     marks = {
         index: changed
         for index in range(1, len(campaigns))
@@ -122,18 +123,18 @@ def history(campaigns: Sequence[NamedCampaign], at_least: float) -> History:
     }
     # headline -> the best point of each campaign
     best: dict[_Key, list[str]] = {}
-    for one in campaigns:
-        for key, point in _best(one):
+    for campaign in campaigns:
+        for key, point in _find_best(campaign):
             best.setdefault(key, []).append(point)
     readings: dict[_Key, list[Reading]] = {}
     results: dict[_Key, PointSummary] = {}
     without = []
     for key in sorted(best, key=lambda key: (str(key[0].conditions), phase_order(key[0].phase), key[1])):
-        # the best point of most campaigns; among equals, that of the latest
+        # the best point of most campaigns; in a tie, the latest
         point, (group, column) = max(reversed(best[key]), key=best[key].count), key
         measured = []
-        for index, one in enumerate(campaigns):
-            for result in one.results:
+        for index, campaign in enumerate(campaigns):
+            for result in campaign.results:
                 metric = result.metrics.get(column) if (result.point, result.phase) == (point, group.phase) else None
                 if metric and metric.mean > 0:
                     measured.append(Reading(index, metric, result.verdict != "valid"))
@@ -141,24 +142,23 @@ def history(campaigns: Sequence[NamedCampaign], at_least: float) -> History:
         if len(measured) > 1:
             readings[key] = measured
         else:
-            without.append(
-                f"{formats.phase(group.phase)} ({formats.describe(group.conditions, 'data', [group.phase])})"
-            )
-    splits = statistics.level_changes({str(key): [one.value for one in own] for key, own in readings.items()})
-    lines = [_line(key, results[key], own, splits[str(key)], marks, at_least) for key, own in readings.items()]
+            conditions = formats.describe(group.conditions, "data", [group.phase])
+            without.append(f"{formats.phase(group.phase)} ({conditions})")
+    splits = statistics.level_changes({str(key): [r.value for r in line] for key, line in readings.items()})
+    lines = [_make_line(key, results[key], line, splits[str(key)], marks, at_least) for key, line in readings.items()]
     return History(tuple(campaigns), tuple(lines), marks, tuple(without))
 
 
-def _best(one: NamedCampaign) -> Iterator[tuple[_Key, str]]:
+def _find_best(campaign: NamedCampaign) -> Iterator[tuple[_Key, str]]:
     """The headlines of a campaign, each with its best point."""
-    for group, results in headline.group(one.results).items():
+    for group, results in headline.group(campaign.results).items():
         rivals = [headline.find_highest(results)]
         if group.phase in headline_groups.LATENCY_PHASES:
             rivals.append(headline.find_lowest_latency(results))
         yield from (((group, best.column), best.result.point) for best in rivals if best)
 
 
-def _line(
+def _make_line(
     key: _Key,
     last: PointSummary,
     readings: Sequence[Reading],
@@ -166,7 +166,7 @@ def _line(
     marks: Mapping[int, Sequence[Changed]],
     at_least: float,
 ) -> Line:
-    """A headline with its changes of level. last: its result in the last campaign that has one."""
+    """Build a headline's line with its level shifts. last: its result in the last campaign that has one."""
     group, column = key
     latency = comparison.lower_is_better(column)
     steps = []
@@ -174,64 +174,63 @@ def _line(
         gain = split.change.share * (-1 if latency else 1)
         verdict = "worse" if gain <= -at_least else "better" if gain >= at_least else "too small to matter"
         at, before = readings[split.at].index, readings[split.at - 1].index
-        changed = tuple(one for index in range(before + 1, at + 1) for one in marks.get(index, ()))
+        changed = tuple(fact for index in range(before + 1, at + 1) for fact in marks.get(index, ()))
         steps.append(Step(at, split, verdict, changed))
     present = readings[splits[-1].at :] if splits else readings
     title = f"{formats.phase(group.phase)}{' latency' if latency else ''}"
-    files = (
-        f", files of {formats.size(group.file_size)}" if isinstance(group.file_size, int) and group.file_size else ""
-    )
+    size = group.file_size if isinstance(group.file_size, int) else 0
+    files = f", files of {formats.size(size)}" if size else ""
     return Line(
         name=f"{title}, {formats.describe(group.conditions, last.kind, [group.phase])}{files}",
         result=last,
         column=column,
         figures=tuple(readings),
         steps=tuple(steps),
-        level=statistics.interval([one.value for one in present]),
+        level=statistics.interval([reading.value for reading in present]),
     )
 
 
 # in words
 
-#: Most changed facts that are named.
+#: Maximum number of changed facts that are named.
 _NAMED = 4
 
 
 def sentence(found: History) -> str:
     """The summary: `30 campaigns, ...: Random read −6.1 % (−8.2 to −4.0) on ...`."""
     first, last = found.campaigns[0].began, found.campaigns[-1].began
-    days = list(dict.fromkeys(f"{one:%Y-%m-%d}" for one in (first, last)))
-    over = f"{human_count(len(found.campaigns), 'campaign')}, {' to '.join(days)}"
+    days = list(dict.fromkeys(f"{moment:%Y-%m-%d}" for moment in (first, last)))
+    period = f"{human_count(len(found.campaigns), 'campaign')}, {' to '.join(days)}"
     if len(found.campaigns) < 2 * LEAST_NIGHTS:
         each = f"{LEAST_NIGHTS} campaigns before the change and {LEAST_NIGHTS} after it"
-        return f"{over}: too few to find a change; it takes {each}."
-    lost = [
+        return f"{period}: too few to find a change; it takes {each}."
+    losses = [
         f"{line.name.partition(',')[0]} {line.steps[-1].moved} on {found.campaigns[line.steps[-1].at].when}"
         for line in found.regressions
     ]
-    if lost:
-        rest = len(found.lines) - len(lost)
+    if losses:
+        rest = len(found.lines) - len(losses)
         others = f"; {human_count(rest, 'other headline')} did not lose" if rest else ""
-        return f"{over}: {formats.listing(lost)}{others}."
-    if changed_ := sum(bool(line.steps) for line in found.lines):
-        loss = "its last change was no loss" if changed_ == 1 else "none of their last changes was a loss"
-        return f"{over}: {human_count(changed_, 'headline')} changed, and {loss}."
-    return f"{over}: no headline changed."
+        return f"{period}: {formats.listing(losses)}{others}."
+    if count := sum(bool(line.steps) for line in found.lines):
+        loss = "its last change was no loss" if count == 1 else "none of their last changes was a loss"
+        return f"{period}: {human_count(count, 'headline')} changed, and {loss}."
+    return f"{period}: no headline changed."
 
 
 def level(line: Line) -> str:
-    """The current level: `1.70 M IOPS ± 2.0 % over 12 campaigns`; without an interval if that is useless."""
+    """The current level: `1.70 M IOPS ± 2.0 % over 12 campaigns`; without an interval of 100 % or more."""
     since = line.steps[-1].at if line.steps else 0
-    count = sum(one.index >= since for one in line.figures)
+    count = sum(figure.index >= since for figure in line.figures)
     if line.level is None:
         return f"{formats.quantity(line.last.value, line.units)}, one campaign"
-    figure = formats.quantity(line.level.center, line.units)
+    center = formats.quantity(line.level.center, line.units)
     share = line.level.half_width_share
-    sure = f" ± {100 * share:.1f} %" if share < 1 else ""
-    return f"{figure}{sure} over {human_count(count, 'campaign')}"
+    margin = f" ± {100 * share:.1f} %" if share < 1 else ""
+    return f"{center}{margin} over {human_count(count, 'campaign')}"
 
 
-def changed(told: Sequence[Changed]) -> str:
+def changed(facts: Sequence[Changed]) -> str:
     """Changed facts: `fio fio-3.33 -> fio-3.36; kernel 6.1 -> 6.6`."""
-    texts = [f"{one.what} {one.a} -> {one.b}" for one in told]
+    texts = [f"{fact.what} {fact.a} -> {fact.b}" for fact in facts]
     return some(texts, _NAMED, separator="; ") if texts else "nothing that is recorded"

@@ -1,8 +1,8 @@
-"""The results of a sweep in a sentence for each phase, and a sentence on its latency. Pure.
+"""The results of a sweep in a sentence for each phase, and a sentence about its latency. Pure.
 
 A sentence says where the peak is, which values reach most of it, which points cannot be distinguished, and how the rate
-scales. A clause on an axis compares points that differ from the best point in that axis only. Two figures differ if the
-95 % interval of their ratio excludes 1.
+scales. A clause about an axis compares points that differ from the best point in that axis only. Two figures differ if
+the 95 % interval of their ratio excludes 1.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from iosweep.tables.reader import Value
 from iosweep.text import human_count
 from iosweep.tools import parameters, phases
 
-#: Most axes in a sentence.
+#: Maximum number of axes in a sentence.
 _AXES = 3
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """opening: figure, place and doubt; more: the other clauses; verdict: of the figure."""
+    """opening: the figure, its point and its doubt; more: the other clauses; verdict: that of the figure."""
 
     opening: str
     more: str
@@ -48,31 +48,31 @@ def describe_sweeps(
         points.setdefault(result.point, []).append(result)
     sentences = {}
     for sweep in sweeps:
-        own = [result for point in sweep.points for result in points.get(point, [])]
-        if own and not (skip and sweep.suite == skip):
-            sentences[sweep.name] = list(_describe(own, shared))
+        members = [result for point in sweep.points for result in points.get(point, [])]
+        if members and not (skip and sweep.suite == skip):
+            sentences[sweep.name] = list(_describe(members, shared))
     return sentences
 
 
 def _describe(results: Sequence[PointSummary], shared: Shared) -> Iterator[Sentence]:
     groups = headline.group(results)
-    for (condition, kind, size, phase, _), own in groups.items():
+    for (condition, kind, size, phase, _), members in groups.items():
         rivals = [group for group in groups if group.phase == phase]
         words = [formats.describe(condition, kind, [phase])] if len({group.conditions for group in rivals}) > 1 else []
-        if len({group.file_size for group in rivals}) > 1:  # ingested outputs may not tell the size
+        if len({group.file_size for group in rivals}) > 1:  # ingested outputs may lack the size
             words.append("file size not known" if size is None else formats.named("file_size_bytes", size))
         known = phases().get(phase)
         text = (known.plural or known.help) if known else phase
         subject = text[0].upper() + text[1:] + (f" ({', '.join(words)})" if words else "")
-        yield _rate(subject, own, shared)
-        if phase in LATENCY_PHASES and (latency := _latency(own, shared)):
+        yield _describe_rate(subject, members, shared)
+        if phase in LATENCY_PHASES and (latency := _describe_latency(members, shared)):
             yield latency
 
 
 # rates
 
 
-def _rate(subject: str, results: Sequence[PointSummary], shared: Shared) -> Sentence:
+def _describe_rate(subject: str, results: Sequence[PointSummary], shared: Shared) -> Sentence:
     measured = [result for result in results if result.headline]
     if not measured:
         why = caveats.tell((result.reasons for result in results), most=1)
@@ -81,19 +81,19 @@ def _rate(subject: str, results: Sequence[PointSummary], shared: Shared) -> Sent
     best = rivals.best()
     assert best is not None  # each measured result is a candidate
     lines = slices.find_lines(best.result, results, rivals)
-    opening = _opening(subject, _figure(best), best.result, results, lines) + _doubt(best, shared)
+    opening = _write_opening(subject, _format_figure(best), best.result, results, lines) + _format_doubt(best, shared)
     clauses: list[str] = []
     for line in lines[:_AXES]:
-        clauses += _of_axis(line, rivals)
+        clauses += _describe_axis(line, rivals)
     if lines and not any(line.known for line in lines):
         clauses.append("repetitions are too few to tell points apart")
-    if bare := [result for result in results if not result.headline and result.state != "unneeded"]:
-        have = "has" if len(bare) == 1 else "have"
-        clauses.append(f"{len(bare):,} of {human_count(len(results), 'point')} {have} no figure")
+    if unmeasured := [result for result in results if not result.headline and result.state != "unneeded"]:
+        verb = "has" if len(unmeasured) == 1 else "have"
+        clauses.append(f"{len(unmeasured):,} of {human_count(len(results), 'point')} {verb} no figure")
     return Sentence(opening, "; ".join(clauses), best.verdict)
 
 
-def _opening(
+def _write_opening(
     subject: str, figure: str, best: PointSummary, results: Sequence[PointSummary], lines: Sequence[Line]
 ) -> str:
     """`Sequential reads peak at 16 threads per node with 1 MiB: 1.29 GiB/s ± 2.0 %`"""
@@ -103,12 +103,12 @@ def _opening(
             return f"{subject} reach {figure} ({place})"
         return f"{subject} are highest{f' with {place}' if place else ''}: {figure}"
     lead, *others = lines
-    varying = dict.fromkeys([*(line.column for line in others), *_varying(results)])
+    varying = dict.fromkeys([*(line.column for line in others), *_find_varying(results)])
     rest = [formats.named(c, v) for c in varying if c != lead.column and (v := best.parameters[c]) is not None]
-    value = formats.named(lead.column, lead.best.value)
+    lead_value = formats.named(lead.column, lead.best.value)
     if not lead.ordered:
-        return f"{subject} are highest with {formats.listing([value, *rest])}: {figure}"
-    place = f"at {value}" + (f" with {formats.listing(rest)}" if rest else "")
+        return f"{subject} are highest with {formats.listing([lead_value, *rest])}: {figure}"
+    place = f"at {lead_value}" + (f" with {formats.listing(rest)}" if rest else "")
     first, last = lead.run
     if lead.known and first != last:
         return f"{subject} reach {figure} {place}"
@@ -117,68 +117,68 @@ def _opening(
     return f"{subject} {'peak' if lead.known and lead.at else 'are highest'} {place}: {figure}"
 
 
-def _varying(results: Sequence[PointSummary]) -> Iterator[str]:
+def _find_varying(results: Sequence[PointSummary]) -> Iterator[str]:
     for column, option in parameters().items():
         values = {result.parameters[column] for result in results if result.headline} - {None}
         if option.role != "condition" and len(values) > 1:
             yield column
 
 
-def _figure(best: Best) -> str:
+def _format_figure(best: Best) -> str:
     """`1.29 GiB/s ± 2.0 %`"""
     units = formats.units_of(best.column, best.result.kind)
     spread = formats.spread(best.metric, units, brief=True)
     return f"{formats.quantity(best.metric.mean, units)} {spread if spread.startswith('±') else f'({spread})'}"
 
 
-def _doubt(best: Best, shared: Shared) -> str:
+def _format_doubt(best: Best, shared: Shared) -> str:
     texts = list(filter(None, (best.doubt, best.doubt and best.reason(shared))))
     return f" ({': '.join(texts)})" if texts else ""
 
 
-def _of_axis(line: Line, rivals: Rivals) -> Iterator[str]:
-    """Clauses on the effect of one axis."""
+def _describe_axis(line: Line, rivals: Rivals) -> Iterator[str]:
+    """Clauses about the effect of an axis."""
     counts = [(place.value, place.result) for place in line.places if isinstance(place.value, int)]
     scaling = slices.measure_scaling(line.column, counts, rivals) if line.column == "nodes" else None
     if scaling:  # `3.8x from 1 to 4 nodes, 95 % (91 to 99 %) of linear`
         last = scaling.steps[-1]
-        nodes = "" if scaling.same_nodes else ", on different nodes"
-        counted = _span(line.column, scaling.smallest, last.count, " to ")
+        different = "" if scaling.same_nodes else ", on different nodes"
+        nodes = _format_span(line.column, scaling.smallest, last.count, " to ")
         share = formats.percent(last.efficiency, last.range)
-        yield f"{formats.times(last.speedup)} from {counted}, {share} of linear{nodes}"
+        yield f"{formats.times(last.speedup)} from {nodes}, {share} of linear{different}"
     elif line.column != "transfer_size_bytes" or rivals.column != "ops_per_s":
-        yield from _shares(line)  # larger transfers always have lower IOPS
+        yield from _describe_shares(line)  # IOPS always fall as transfers grow
     first, last_place = line.run
     if line.known and line.ordered and first != last_place:
         low, high = line.places[first].value, line.places[last_place].value
         if first > 0 and last_place == len(line.places) - 1:
             yield f"from {formats.named(line.column, low)} on no difference can be shown"
         else:
-            yield f"no difference can be shown between {_span(line.column, low, high, ' and ')}"
+            yield f"no difference can be shown between {_format_span(line.column, low, high, ' and ')}"
 
 
-def _shares(line: Line) -> Iterator[str]:
+def _describe_shares(line: Line) -> Iterator[str]:
     """`8 threads per node reach 92 % (89 to 95 %)`, for values on both sides of the best value."""
     if not line.ordered:
-        yield from (_share(line, place) for place in line.others if not place.alike)
+        yield from (_format_share(line, place) for place in line.others if not place.alike)
         if alike := [formats.named(line.column, place.value) for place in line.others if place.alike]:
             best = formats.named(line.column, line.best.value)
             yield f"no difference between {formats.listing([best, *alike])} can be shown"
         return
     if before := line.reaching:
-        yield _share(line, before)
+        yield _format_share(line, before)
     last = line.places[-1]
     if last.share < slices.MOST and line.run[1] < len(line.places) - 1 and last is not before:
-        yield _share(line, last)
+        yield _format_share(line, last)
 
 
-def _share(line: Line, place: Place) -> str:
+def _format_share(line: Line, place: Place) -> str:
     reach = "reach" if parameters()[line.column].singular and place.value != 1 else "reaches"
     ends = (place.interval.low, place.interval.high) if place.interval else None
     return f"{formats.named(line.column, place.value)} {reach} {formats.percent(place.share, ends)}"
 
 
-def _span(column: str, low: Value, high: Value, between: str) -> str:
+def _format_span(column: str, low: Value, high: Value, between: str) -> str:
     """`1 to 4 nodes`, `queue depth 1 to 8`, `4 KiB and 1 MiB`."""
     option, (a, b) = parameters()[column], (formats.parameter(column, value) for value in (low, high))
     before = "" if option.singular or option.labels is not None else f"{option.shown} "
@@ -188,15 +188,15 @@ def _span(column: str, low: Value, high: Value, between: str) -> str:
 # latencies
 
 
-def _latency(results: Sequence[PointSummary], shared: Shared) -> Sentence | None:
+def _describe_latency(results: Sequence[PointSummary], shared: Shared) -> Sentence | None:
     """`Random read latency is lowest at queue depth 1: 84.0 µs ± 1.2 %, p99 140 µs`"""
     best = headline.find_lowest_latency(results)
     if best is None:
         return None
-    varying = list(_varying(results))
-    place = [formats.named(c, v) for c in varying if (v := best.result.parameters[c]) is not None]
+    place = [formats.named(c, v) for c in _find_varying(results) if (v := best.result.parameters[c]) is not None]
     where = f" lowest at {formats.listing(place)}:" if place else ""
     tail = best.metrics.get("latency_p99_s")
     p99 = f", p99 {formats.quantity(tail.median, formats.LATENCY)}" if tail else ""
-    text = f"{formats.phase(best.result.phase)} latency is{where} {_figure(best)}{p99}{_doubt(best, shared)}"
+    figure = f"{_format_figure(best)}{p99}{_format_doubt(best, shared)}"
+    text = f"{formats.phase(best.result.phase)} latency is{where} {figure}"
     return Sentence(text, "", best.verdict)

@@ -1,7 +1,7 @@
-"""The axes of a sweep: which results share a figure, lines along one axis, scaling with workers. Pure.
+"""The axes of a sweep: which results share a figure, lines along one axis, scaling with nodes or threads. Pure.
 
 Axes belong to points. A phase that ignores an axis (a read phase ignores fsync) is still drawn at its point's value:
-otherwise two points would be drawn at one place."""
+otherwise two points would coincide."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iosweep.plan.model import SweepFacts
 from iosweep.tables.reader import Campaign, Value
 from iosweep.tools import parameters
 
-#: Share of the best figure that counts as nearly the best.
+#: A figure with at least this share of the best one is nearly the best.
 MOST = 0.9
 
 # which results share a figure
@@ -29,9 +29,9 @@ MOST = 0.9
 class Slice:
     """Results of a sweep that share a figure: the same kind (data or metadata) and the same conditions.
 
-    x: the horizontal axis; color: the axis that makes lines; facet: the axis that makes panels (each combination of
-    further axes has its own slice); suffix: distinguishes the slices of a sweep; without: results with a figure but
-    without a known value of x.
+    x: the horizontal axis; color: the axis with a line for each value; facet: the axis with a panel for each value
+    (each combination of further axes has its own slice); suffix: distinguishes the slices of a sweep; without: results
+    with a figure whose value of x is unknown.
     """
 
     sweep: str
@@ -59,17 +59,17 @@ def make_slices(campaign: Campaign, results: Sequence[PointSummary]) -> Iterator
     for sweep, kind in product(campaign.about.sweeps, ("data", "metadata")):
         of_kind = [result for point in sweep.points for result in points.get(point, []) if result.kind == kind]
         known = dict.fromkeys(conditions[result.point] for result in of_kind)
-        homes = {one: formats.home_conditions(one, known) for one in known}
+        homes = {condition: formats.home_conditions(condition, known) for condition in known}
         groups = list(dict.fromkeys(homes.values()))
         for group in groups:
-            own = [result for result in of_kind if homes[conditions[result.point]] == group]
-            for x, color, facet, rest in _roles(own, axes_of(sweep)):
-                for fixed, chosen in split(own, rest):
+            members = [result for result in of_kind if homes[conditions[result.point]] == group]
+            for x, color, facet, rest in _assign_roles(members, axes_of(sweep)):
+                for fixed, chosen in split(members, rest):
                     placed = tuple(result for result in chosen if result.parameters[x] is not None)
                     without = tuple(r for r in chosen if r.parameters[x] is None and r.headline)
                     if placed:
                         part = "".join(f".{axis}-{'unknown' if v is None else v}" for axis, v in fixed.items())
-                        suffix = _suffix(group, groups) + part
+                        suffix = _make_suffix(group, groups) + part
                         yield Slice(sweep.name, kind, group, suffix, placed, x, color, facet, without)
 
 
@@ -78,14 +78,14 @@ def axes_of(sweep: SweepFacts) -> set[str]:
     return {column for column, option in parameters().items() if option.name in sweep.axes}
 
 
-def _roles(
+def _assign_roles(
     results: Sequence[PointSummary], columns: set[str]
 ) -> Iterator[tuple[str, str | None, str | None, list[str]]]:
-    """Assign axes to roles: (x, color, facet, axes that are left)."""
+    """Assign axes to roles: (x, color, facet, the other axes)."""
     known = parameters()
     varying = [axis for axis in known if axis in columns and len(distinct(results, axis)) > 1]
-    alone = [axis for axis in varying if known[axis].role == "x_alone"]
-    for x in [axis for axis in varying if known[axis].role == "x"] or alone[:1]:
+    alone_only = [axis for axis in varying if known[axis].role == "x_alone"]
+    for x in [axis for axis in varying if known[axis].role == "x"] or alone_only[:1]:
         others = [axis for axis in varying if axis != x and known[axis].role != "condition"]
         others.sort(key=lambda axis: known[axis].color_order)
         color, facet = (*others, None, None)[:2]
@@ -95,18 +95,19 @@ def _roles(
 def split(
     results: Sequence[PointSummary], columns: Sequence[str]
 ) -> Iterator[tuple[dict[str, Value | None], tuple[PointSummary, ...]]]:
-    """Yield each combination of values that occurs, with its results; None is an unknown value."""
+    """Yield each existing combination of values with its results; None is an unknown value."""
     for combination in product(*(distinct_or_unknown(results, column) for column in columns)):
         fixed = dict(zip(columns, combination, strict=True))
         if chosen := tuple(r for r in results if all(r.parameters[c] == v for c, v in fixed.items())):
             yield fixed, chosen
 
 
-def _suffix(own: Conditions, groups: Sequence[Conditions]) -> str:
-    """Distinguish these conditions from the other conditions of the sweep."""
-    own = own._replace(other_options=f"{crc32(str(own.other_options).encode()):x}")  # file names stay short
-    differing = [i for i in range(len(own)) if len({group[i] for group in groups}) > 1]
-    return "".join(f".{Conditions._fields[i]}-{own[i]}".lower() for i in differing)
+def _make_suffix(condition: Conditions, groups: Sequence[Conditions]) -> str:
+    """Make a suffix that distinguishes these conditions from the others of the sweep."""
+    digest = f"{crc32(str(condition.other_options).encode()):x}"  # file names stay short
+    condition = condition._replace(other_options=digest)
+    differing = [i for i in range(len(condition)) if len({group[i] for group in groups}) > 1]
+    return "".join(f".{Conditions._fields[i]}-{condition[i]}".lower() for i in differing)
 
 
 # lines through the best point
@@ -114,8 +115,8 @@ def _suffix(own: Conditions, groups: Sequence[Conditions]) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """A value of the axis with its point. share: of the best figure; interval: 95 % interval of the share, None with
-    too few repetitions."""
+    """A value of the axis with its point. share: figure as a share of the best; interval: 95 % interval of the share,
+    None with too few repetitions."""
 
     value: Value
     result: PointSummary
@@ -124,7 +125,7 @@ class Place:
 
     @property
     def alike(self) -> bool:
-        """Whether there are enough repetitions, and they do not distinguish the point from the best."""
+        """Whether there are enough repetitions, but they do not distinguish the point from the best."""
         return self.interval is not None and not self.interval.excludes(1.0)
 
 
@@ -151,12 +152,12 @@ class Line:
 
     @property
     def known(self) -> bool:
-        """Whether there are enough repetitions to distinguish any of the points."""
+        """Whether any of the other points has enough repetitions to be compared with the best."""
         return any(place.interval for place in self.others)
 
     @property
     def run(self) -> tuple[int, int]:
-        """First and last index of the neighbors of the best point that cannot be distinguished from it."""
+        """First and last index of the places around the best point that cannot be distinguished from it."""
         first = last = self.at
         while first and self.places[first - 1].alike:
             first -= 1
@@ -173,10 +174,7 @@ class Line:
 
 def find_lines(best: PointSummary, results: Sequence[PointSummary], rivals: Rivals) -> list[Line]:
     """Lines through a point, one for each axis that varies: axes of load (role `x`) first, then the axes with the
-    largest effect.
-
-    results: of one phase, from merge_point_parameters.
-    """
+    largest effect. results: of one phase."""
     lines = []
     for column, option in parameters().items():
         if option.role != "condition" and len(distinct(results, column)) > 1 and best.parameters[column] is not None:
@@ -192,12 +190,12 @@ def find_lines(best: PointSummary, results: Sequence[PointSummary], rivals: Riva
 
 def find_along(column: str, best: PointSummary, results: Sequence[PointSummary]) -> list[tuple[Value, PointSummary]]:
     """Points that differ from `best` in one column only, and `best` itself, by ascending value."""
-    found: dict[Value, PointSummary] = {}
+    by_value: dict[Value, PointSummary] = {}
     for result in [best, *results]:
         value = result.parameters[column]
         if value is not None and all(result.parameters[c] == best.parameters[c] for c in parameters() if c != column):
-            found.setdefault(value, result)
-    return sorted(found.items(), key=lambda one: one[0])
+            by_value.setdefault(value, result)
+    return sorted(by_value.items(), key=lambda entry: entry[0])
 
 
 # scaling with nodes or threads
@@ -205,7 +203,7 @@ def find_along(column: str, best: PointSummary, results: Sequence[PointSummary])
 
 @dataclass(frozen=True)
 class Step:
-    """A count above the smallest."""
+    """The result at a count above the smallest."""
 
     result: PointSummary
     count: int
@@ -231,8 +229,8 @@ class Scaling:
 
 
 def measure_scaling(column: str, line: Sequence[tuple[int, PointSummary]], rivals: Rivals) -> Scaling | None:
-    """The scaling of points in ascending order of the column; None with fewer than two points, or if the first rate is
-    zero."""
+    """The scaling of a line of points in ascending order of the column; None with fewer than two points, or if the
+    first rate is zero."""
     if len(line) < 2 or line[0][0] < 1:
         return None
     smallest, base = line[0]

@@ -35,9 +35,9 @@ FIGURES = (
 class Metric:
     """A figure over the repetitions that count, in the column's unit.
 
-    sd: sample standard deviation, None for a single value; values: of each repetition, in order; interval: 95 %, None
-    with fewer than three repetitions, with repetitions on different nodes, or with a figure of zero; iterations: of
-    mdtest -i in a single repetition, which low, high and sd then describe.
+    sd: sample standard deviation, None for a single value; values: one for each repetition, in order; interval: 95 %,
+    None with fewer than three repetitions, with repetitions on different nodes, or with a figure of zero; iterations:
+    those of mdtest -i in a single repetition, which low, high and sd then describe.
     """
 
     n: int
@@ -52,18 +52,18 @@ class Metric:
 
     @property
     def grade(self) -> Grade | None:
-        """A, B or C, by the width of the interval."""
+        """A, B or C, by the width of the interval; None if it is wider or there is none."""
         return grade(self.interval)
 
     @property
     def ci95_share(self) -> float | None:
-        """Half width of the interval as a share of the figure; None if it is wider than the figure."""
-        found = self.interval
-        return found.half_width_share if found and found.half_width_share < 1 else None
+        """Half width of the interval as a share of the figure; None if that is 1 or more."""
+        interval = self.interval
+        return interval.half_width_share if interval and interval.half_width_share < 1 else None
 
     @property
     def repeatable(self) -> bool:
-        """Whether the check `precise` passes: a narrow interval, or too few repetitions to tell."""
+        """Whether the check `precise` does not fail: a narrow interval, or too few repetitions to decide."""
         return self.interval is None or not statistics.scattered(self.values)
 
 
@@ -73,8 +73,8 @@ class PointSummary:
 
     metric: column of its headline; parameters: of the point, also those that only other phases use; verdict: the worst
     of the measured repetitions, missing without any; reasons: distinct, in order of appearance, without repetitions
-    that a ramp leaves out; metrics: column -> figure of the repetitions that choose the best point; confirmed: column
-    -> figure of the repetitions that confirm it; rows: the repetitions, or the single row that says why there are none.
+    that a ramp skips; metrics: column -> figure of the repetitions that select the best point; confirmed: column ->
+    figure of the repetitions that confirm it; rows: the repetitions, or the single row that says why there are none.
     """
 
     point: str
@@ -101,7 +101,7 @@ class PointSummary:
 
     @property
     def measured(self) -> int:
-        """Number of repetitions with an outcome, whatever their verdict."""
+        """Number of measured repetitions, whatever their verdict."""
         return sum(row.verdict != "missing" for row in self.rows)
 
     @property
@@ -121,36 +121,36 @@ class PointSummary:
 
     @property
     def state(self) -> str:
-        """The verdict; `left` if the next run will measure all of it, `unneeded` if a ramp needs none of it."""
+        """The verdict; `left` if all repetitions are left to measure, `unneeded` if a ramp needs none of them."""
         return self.outcomes[0] if self.outcomes in (("left",), ("unneeded",)) else self.verdict
 
     @property
     def outcomes(self) -> tuple[str, ...]:
         """Distinct outcomes of the repetitions, from best to worst."""
-        found = {outcome(row) for row in self.rows}
-        return tuple(one for one in OUTCOMES if one in found)
+        present = {outcome(row) for row in self.rows}
+        return tuple(name for name in OUTCOMES if name in present)
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """Nodes of the repetitions that count, in order of appearance."""
-        return tuple(dict.fromkeys(host for hosts, _ in _ran(self.rows) if hosts for host in hosts.split(",")))
+        return tuple(dict.fromkeys(host for hosts, _ in _find_places(self.rows) if hosts for host in hosts.split(",")))
 
     @property
     def host_sets(self) -> int:
         """Number of different sets of nodes on which the counted repetitions ran."""
-        return len(agreement.host_sets(_ran(self.rows)))
+        return len(agreement.host_sets(_find_places(self.rows)))
 
     @property
     def in_turn(self) -> bool:
         """Whether the repetitions took turns on the nodes of an allocation."""
-        return agreement.in_turn(_ran(self.rows))
+        return agreement.in_turn(_find_places(self.rows))
 
     @property
     def builds(self) -> tuple[str, ...]:
-        """Builds of the tool behind the figures, in order of appearance; without figures, the builds that ran."""
-        found = [row for row in self.rows if row.tool_build]
-        counted = [row for row in found if row.verdict in COUNTED]
-        return tuple(dict.fromkeys(row.tool_build or "" for row in counted or found))
+        """Builds of the tool that made the figures, in order of appearance; without figures, the builds that ran."""
+        known = [row for row in self.rows if row.tool_build]
+        counted = [row for row in known if row.verdict in COUNTED]
+        return tuple(dict.fromkeys(row.tool_build or "" for row in counted or known))
 
     @property
     def nodes(self) -> int:
@@ -169,16 +169,16 @@ class PointSummary:
         return metric.median if is_percentile(column) else metric.mean
 
     def repeated(self, column: str) -> RepeatedFigure:
-        """Values of a column in the repetitions that count and choose the best point, with facts for statistics."""
-        return _repeated([row for row in self.rows if not row.confirms] or self.rows, column)
+        """Values of a column in the repetitions that count and select the best point, with facts for statistics."""
+        return _collect([row for row in self.rows if not row.confirms] or self.rows, column)
 
     def rounds(self, column: str) -> dict[object, float]:
         """These values by (session, repetition)."""
-        own = ((row, counted(row, column)) for row in self.rows if not row.confirms)
-        return {(row.session, row.repetition): value for row, value in own if value is not None}
+        figures = ((row, counted(row, column)) for row in self.rows if not row.confirms)
+        return {(row.session, row.repetition): value for row, value in figures if value is not None}
 
     def center(self, column: str) -> float | None:
-        """Geometric mean of these values: 0 if any is zero; None without any."""
+        """Geometric mean of these values: 0 if any is zero; None without values."""
         values = self.repeated(column).values
         if not values:
             return None
@@ -186,34 +186,34 @@ class PointSummary:
 
 
 def summarize(rows: Iterable[ResultRow]) -> list[PointSummary]:
-    """A summary for each (point, phase): points in the order of the rows, phases in the order of their tool."""
+    """Summarize each (point, phase): points in the order of the rows, phases in the order in which they run."""
     groups: dict[tuple[str, str], list[ResultRow]] = {}
     for row in rows:
         groups.setdefault((row.point, row.phase), []).append(row)
-    place = {point: i for i, point in enumerate(dict.fromkeys(point for point, _ in groups))}
-    keys = sorted(groups, key=lambda key: (place[key[0]], phase_order(key[1])))
+    order = {point: i for i, point in enumerate(dict.fromkeys(point for point, _ in groups))}
+    keys = sorted(groups, key=lambda key: (order[key[0]], phase_order(key[1])))
     ordered = [sorted(groups[key], key=lambda row: row.repetition or 0) for key in keys]
     parts = [[row for row in rows if bool(row.confirms) == confirms] for confirms in (False, True) for rows in ordered]
 
     @cache
     def read(column: str) -> list[Metric | None]:
-        figures = [_repeated(rows, column) if rows else None for rows in parts]
+        figures = [_collect(rows, column) if rows else None for rows in parts]
         intervals = iter(agreement.intervals([figure for figure in figures if figure]))
-        found = []
+        column_metrics = []
         for figure, rows in zip(figures, parts, strict=True):
             interval = next(intervals) if figure else None
             metric = summarize_values(figure.values, interval) if figure and figure.values else None
-            found.append(_of_iterations(metric, rows) if metric and column == "ops_per_s" else metric)
-        return found
+            column_metrics.append(_add_iterations(metric, rows) if metric and column == "ops_per_s" else metric)
+        return column_metrics
 
     used: dict[str, dict[str, Value | None]] = {}
     for rows in ordered:
         used.setdefault(rows[0].point, {}).update((k, v) for k, v in rows[0].parameters.items() if v is not None)
-    metrics = [_Metrics(read, place) for place in range(len(parts))]
+    metrics = [_Metrics(read, index) for index in range(len(parts))]
     summaries = []
     for rows, chose, confirmed in zip(ordered, metrics, metrics[len(ordered) :], strict=False):
-        asked = [row for row in rows if outcome(row) != "unneeded"] or rows
-        reasons = (reason for row in asked for reason in row.reasons)
+        planned = [row for row in rows if outcome(row) != "unneeded"] or rows
+        reasons = (reason for row in planned for reason in row.reasons)
         summaries.append(
             PointSummary(
                 point=rows[0].point,
@@ -233,29 +233,29 @@ def summarize(rows: Iterable[ResultRow]) -> list[PointSummary]:
 
 
 class _Metrics(Mapping[str, Metric]):
-    """Column -> figure, for columns of FIGURES that have a value. read: computes a column for all parts together on
-    first use, because a report reads only half of the columns."""
+    """Column -> figure, for columns of FIGURES that have a value. read: computes a column of all parts at once, on
+    first use: a report reads only half of the columns."""
 
-    __slots__ = ("_place", "_read")
+    __slots__ = ("_part", "_read")
 
-    def __init__(self, read: Callable[[str], list[Metric | None]], place: int):
-        self._read, self._place = read, place
+    def __init__(self, read: Callable[[str], list[Metric | None]], part: int):
+        self._read, self._part = read, part
 
     def __getitem__(self, column: str) -> Metric:
-        found = self._read(column)[self._place] if column in FIGURES else None
-        if found is None:
+        metric = self._read(column)[self._part] if column in FIGURES else None
+        if metric is None:
             raise KeyError(column)
-        return found
+        return metric
 
     def __iter__(self) -> Iterator[str]:
-        return (column for column in FIGURES if self._read(column)[self._place])
+        return (column for column in FIGURES if self._read(column)[self._part])
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
 
 def summarize_values(values: Sequence[float], interval: Interval | None = None) -> Metric:
-    """The figure of one or more repetitions, with its interval."""
+    """Summarize the values of one or more repetitions."""
     n = len(values)
     return Metric(
         n=n,
@@ -269,8 +269,8 @@ def summarize_values(values: Sequence[float], interval: Interval | None = None) 
     )
 
 
-def _of_iterations(metric: Metric, rows: Sequence[ResultRow]) -> Metric:
-    """With the range of mdtest's own iterations, if there is a single repetition."""
+def _add_iterations(metric: Metric, rows: Sequence[ResultRow]) -> Metric:
+    """Add the range of mdtest's own iterations if there is a single repetition."""
     (first, *others) = (row for row in rows if row.verdict in COUNTED)
     if others or not first.iterations or first.iterations < 2:
         return metric
@@ -279,7 +279,7 @@ def _of_iterations(metric: Metric, rows: Sequence[ResultRow]) -> Metric:
     return replace(metric, low=low, high=high, sd=sd, iterations=first.iterations)
 
 
-def _repeated(rows: Sequence[ResultRow], column: str) -> RepeatedFigure:
+def _collect(rows: Sequence[ResultRow], column: str) -> RepeatedFigure:
     first, nodes = rows[0], rows[0].parameters["nodes"]
     pool = (first.tool, nodes if isinstance(nodes, int) else 1)
     return RepeatedFigure(
@@ -287,11 +287,11 @@ def _repeated(rows: Sequence[ResultRow], column: str) -> RepeatedFigure:
         first.phase,
         [value for row in rows if (value := counted(row, column)) is not None],
         bool(first.confirms),
-        _ran(rows),
+        _find_places(rows),
     )
 
 
-def _ran(rows: Iterable[ResultRow]) -> list[tuple[str | None, str | None]]:
+def _find_places(rows: Iterable[ResultRow]) -> list[tuple[str | None, str | None]]:
     """The distinct (hosts, Slurm job) of the rows that count."""
     return list(dict.fromkeys((row.hosts, row.slurm_job) for row in rows if row.verdict in COUNTED))
 
@@ -303,7 +303,7 @@ def counted(row: ResultRow, column: str) -> float | None:
 
 
 def hosts_of(row: ResultRow) -> tuple[str, ...]:
-    """Nodes that measured a row, first node first; empty if nothing was measured."""
+    """Nodes that measured a row, in order; empty if nothing was measured."""
     return tuple(row.hosts.split(",")) if row.hosts else ()
 
 
@@ -312,8 +312,8 @@ def hosts_of(row: ResultRow) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Repetitions:
-    """One repetition with all its phases, or all planned repetitions of a point that has none yet. outcome: the worst
-    of the phases; reasons: distinct, from the phases with this outcome."""
+    """A repetition with all its phases, or all planned repetitions of a point without any. outcome: the worst of the
+    phases; reasons: distinct, from the phases with this outcome."""
 
     point: str
     count: int
@@ -322,8 +322,8 @@ class Repetitions:
 
 
 def repetitions(rows: Iterable[RowVerdict], sweeps: Iterable[SweepFacts]) -> list[Repetitions]:
-    """The planned repetitions of a campaign, in the order of its rows. sweeps: tell how many repetitions a point
-    without any was to have."""
+    """The planned repetitions of a campaign, in the order of its rows. sweeps: have the planned number for points
+    without any repetition."""
     planned: dict[str, int] = {}
     for sweep in sweeps:
         for point in sweep.points:
@@ -331,15 +331,15 @@ def repetitions(rows: Iterable[RowVerdict], sweeps: Iterable[SweepFacts]) -> lis
     groups: dict[tuple[str, int | None], list[RowVerdict]] = {}
     for row in rows:
         groups.setdefault((row.point, row.repetition), []).append(row)
-    found = []
-    for (point, number), own in groups.items():
-        outcomes = [outcome(row) for row in own]
-        judged = [one for one in outcomes if one in VERDICTS and one != "missing"]
+    summaries = []
+    for (point, number), members in groups.items():
+        outcomes = [outcome(row) for row in members]
+        judged = [verdict for verdict in outcomes if verdict in VERDICTS and verdict != "missing"]
         state = worst(judged) if judged else outcomes[0]
         # a suspect phase does not explain an invalid repetition
-        reasons = tuple(dict.fromkeys(reason for row in own if outcome(row) == state for reason in row.reasons))
-        found.append(Repetitions(point, planned.get(point, 1) if number is None else 1, state, reasons))
-    return found
+        reasons = tuple(dict.fromkeys(reason for row in members if outcome(row) == state for reason in row.reasons))
+        summaries.append(Repetitions(point, planned.get(point, 1) if number is None else 1, state, reasons))
+    return summaries
 
 
 def outcome(row: RowVerdict) -> str:
@@ -349,11 +349,11 @@ def outcome(row: RowVerdict) -> str:
     return worst([row.verdict])
 
 
-def count_repetitions(found: Iterable[Repetitions]) -> dict[str, int]:
+def count_repetitions(planned: Iterable[Repetitions]) -> dict[str, int]:
     """Outcome -> number of repetitions."""
     counts = dict.fromkeys(OUTCOMES, 0)
-    for one in found:
-        counts[one.outcome] += one.count
+    for repetition in planned:
+        counts[repetition.outcome] += repetition.count
     return counts
 
 
@@ -364,7 +364,7 @@ def count_results(results: Iterable[PointSummary]) -> dict[str, int]:
 
 
 def worst(verdicts: Iterable[str]) -> str:
-    """The worst verdict. An unknown word counts as invalid, so that it is never hidden."""
+    """The worst verdict. An unknown verdict counts as invalid, so that it is never hidden."""
     return max((v if v in VERDICTS else "invalid" for v in verdicts), key=VERDICTS.index)
 
 
