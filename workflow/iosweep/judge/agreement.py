@@ -1,7 +1,7 @@
 """Whether the repetitions of a point agree: their confidence intervals, and the check `precise`. Pure.
 
-How much a phase scatters is estimated from all points of an allocation. The runner decides by the intervals what to
-repeat; tables and report show them. All call these functions.
+The scatter of a phase is estimated from all points of an allocation. The runner decides by the intervals what to
+repeat; tables and report show them. All three call these functions.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from iosweep.store.record import Finding, JudgedPhase, RecordHead
 from iosweep.tools import phases
 from iosweep.units import human_rate
 
-#: Verdicts of the repetitions that enter a figure.
+#: Verdicts of the repetitions that count toward a figure.
 COUNTED = frozenset({"valid", "suspect"})
-#: Times of fio and IOR that are never equal in two runs.
+#: Times of fio and IOR that never repeat to the last digit.
 TIMES = ("latency_mean_s", "open_s", "io_s", "close_s")
 #: The nodes that ran a repetition, joined by commas, and its Slurm job.
 MeasuredOn = tuple[str | None, str | None]
@@ -36,10 +36,10 @@ class RepeatedFigure:
     values: list[float] = field(default_factory=list)
     confirms: bool = False  # the repetitions confirm a best point
     measured_on: list[MeasuredOn] = field(default_factory=list)
-    exact: list[tuple[object, ...]] = field(default_factory=list)  # figure and TIMES of each repetition that has times
+    exact: list[tuple[object, ...]] = field(default_factory=list)  # figure and TIMES of each repetition with times
 
     def add(self, figure: float | None, measured_on: MeasuredOn, times: Sequence[object] = ()) -> None:
-        """Add a repetition."""
+        """Add a repetition; figure: None if it has none."""
         self.measured_on.append(measured_on)
         if any(times):
             self.exact.append((figure, *times))
@@ -59,7 +59,7 @@ Agreements = Mapping[tuple[str, str, bool], tuple[Interval | None, Finding]]
 
 
 def add(headlines: Headlines, point: Point, repetition: RecordHead) -> None:
-    """Add the phases of a repetition that count."""
+    """Add the phases of a repetition whose verdicts count."""
     confirms = point.repetitions.confirms(repetition.repetition)
     for row in repetition.rows:
         if row.verdict in COUNTED:
@@ -75,7 +75,7 @@ def agreements(headlines: Headlines) -> Agreements:
 
 
 def intervals(figures: Sequence[RepeatedFigure]) -> list[Interval | None]:
-    """The 95 % interval of each figure, or None. The usual scatter of all figures may widen it."""
+    """The 95 % interval of each figure, or None. The usual scatter of its phase may widen it."""
     return [
         statistics.interval(figure.values, noise) if figure.comparable else None
         for figure, noise in zip(figures, noises(figures), strict=True)
@@ -83,10 +83,10 @@ def intervals(figures: Sequence[RepeatedFigure]) -> list[Interval | None]:
 
 
 def noises(figures: Sequence[RepeatedFigure]) -> list[Noise | None]:
-    """The usual scatter of the phase, for each figure; None where there are too few points.
+    """The usual scatter of each figure's phase; None with too few points.
 
-    Repetitions that confirm a best point are left out: they come last, and must not make earlier intervals too wide
-    after the runner has stopped repeating these points.
+    Repetitions that confirm a best point are left out: they come last, and must not widen the intervals of points that
+    the runner has already stopped repeating.
     """
     pools: dict[tuple[object, str], list[Sequence[float]]] = {}
     for figure in figures:
@@ -102,8 +102,8 @@ def host_sets(measured_on: Iterable[MeasuredOn]) -> set[frozenset[str]]:
 
 
 def in_turn(measured_on: Iterable[MeasuredOn]) -> bool:
-    """Whether one job ran repetitions on several sets of nodes. It chooses the set by the number of the repetition, so
-    all of them sample the nodes of that job. Different jobs run on whatever nodes they get."""
+    """Whether one job ran repetitions on several sets of nodes. The repetition number selects the set, so all of them
+    sample the nodes of that job. Different jobs run on whatever nodes Slurm allocates."""
     sets: dict[str, set[frozenset[str]]] = {}
     for hosts, job in measured_on:
         if job:
@@ -117,26 +117,26 @@ def in_turn(measured_on: Iterable[MeasuredOn]) -> bool:
 def precise(figure: RepeatedFigure, interval: Interval | None) -> Finding:
     """Three or more repetitions agree: their 95 % interval is within 5 % (grade A), 10 % (B) or 20 % (C). No two have
     the same figures to the last digit."""
-    number, copies = len(figure.values), len(figure.exact) - len(set(figure.exact))
-    if not number:
+    count, duplicates = len(figure.values), len(figure.exact) - len(set(figure.exact))
+    if not count:
         return NOT_APPLICABLE
-    if copies:
-        return failed(f"{copies + 1} of its {number} repetitions have the same figures: one report, counted again")
-    if number < statistics.LEAST_FOR_INTERVAL:
-        return unchecked("one repetition" if number == 1 else f"{number} repetitions: at least 3 have an interval")
+    if duplicates:
+        return failed(f"{duplicates + 1} of its {count} repetitions have the same figures: one report, counted again")
+    if count < statistics.LEAST_FOR_INTERVAL:
+        return unchecked("one repetition" if count == 1 else f"{count} repetitions: at least 3 have an interval")
     if not figure.comparable:
         return unchecked("the repetitions ran on different nodes: they are not repetitions of one thing")
     if interval is None:
         return unchecked("a repetition has a figure of zero")
-    share = interval.half_width_share
-    width = f"{f'± {100 * share:.1f} %' if share < 1 else 'more than ± 100 %'} (n = {number})"
+    half_width = interval.half_width_share
+    width = f"{f'± {100 * half_width:.1f} %' if half_width < 1 else 'more than ± 100 %'} (n = {count})"
     if grade := statistics.grade(interval):
         return passed(f"{grade}: {width}")
     if statistics.scattered(figure.values):
         phase = phases().get(figure.phase)
         of_bytes = phase is not None and phase.metric == "bandwidth_bytes_per_s"
-        least, most = (human_rate(end(figure.values), of_bytes) for end in (min, max))
-        return failed(f"not repeatable: {number}{' fresh' * figure.confirms} repetitions gave {least} to {most}")
+        lowest, highest = (human_rate(end(figure.values), of_bytes) for end in (min, max))
+        return failed(f"not repeatable: {count}{' fresh' * figure.confirms} repetitions gave {lowest} to {highest}")
     return unchecked(f"too few repetitions to tell how much they scatter: {width}")
 
 
@@ -146,7 +146,7 @@ SEVERITIES = {check.name: check.severity for check in (*CHECKS, PRECISE)}
 
 
 def verdict_columns(verdict: str, reasons: Sequence[str], findings: Mapping[str, Finding]) -> dict[str, str | int]:
-    """The verdict columns of a row, before its repetitions are compared."""
+    """The verdict columns of a row before the check `precise`."""
     outcomes = [finding.outcome for finding in findings.values()]
     return {
         "verdict": verdict,
@@ -165,7 +165,7 @@ COMPARED = (
 
 
 def agree(values: dict[str, Any], agreements: Agreements) -> Finding | None:
-    """Add the finding of `precise` to a row's verdict columns; returns it, or None if the row does not count."""
+    """Add the finding of `precise` to a row's verdict columns, and return it; None if it does not apply to the row."""
     key = values["point"], values["phase"], bool(values.get("confirms"))
     if key not in agreements or values["verdict"] not in COUNTED or agreements[key][1] is NOT_APPLICABLE:
         return None

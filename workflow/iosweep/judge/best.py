@@ -1,8 +1,8 @@
 """Which point is best, which repetitions confirm it, and where a ramp ends. Pure.
 
-The best of many noisy figures is too high by about the noise. So when an allocation has measured all its points, it
-measures the best ones again, and only these repetitions, which had no part in the choice, make the headline. The
-runner and the report call the same functions.
+The best of many noisy figures is too high by about the noise (selection bias). So when an allocation has measured all
+its points, it measures the best ones again, and the headline is from these fresh repetitions only. The runner and the
+report call the same functions.
 
 A climb is the points of a sweep that differ only in the axis of its ramp, in ascending order (config/README.md).
 """
@@ -27,22 +27,22 @@ class Candidate:
     """A phase of a point that may be the best."""
 
     point: str
-    values: Sequence[float]  # figures to choose by, at least one
-    undisturbed: bool  # all figures are from valid repetitions
+    values: Sequence[float]  # figures to select by, at least one
+    undisturbed: bool  # all values are from valid repetitions
 
 
 def candidate(point: str, repetitions: Iterable[tuple[float | None, bool]]) -> Candidate | None:
-    """A candidate from its repetitions, or None if none has a figure. repetitions: (figure, None if it does not count;
-    whether the repetition is valid), without those that confirm.
+    """A candidate from its repetitions; None without a figure. repetitions: (figure, None if it does not count; whether
+    the repetition is valid), without those that confirm.
 
-    If at least half of the repetitions are valid, only these count; if fewer are, the disturbance is a property of the
-    point. Other points do not matter: an allocation knows only its own, and must find the best point that the report
-    finds among all points.
+    If at least half of the repetitions are valid, only these count; otherwise the disturbance is a property of the
+    point. The rule ignores other points: an allocation knows only its own, and must find the same best point as the
+    report, which knows all.
     """
-    both = list(repetitions)
-    figures = [figure for figure, _ in both if figure is not None]
-    valid = [figure for figure, valid in both if valid and figure is not None]
-    undisturbed = 2 * len(valid) >= len(both)
+    pairs = list(repetitions)
+    figures = [figure for figure, _ in pairs if figure is not None]
+    valid = [figure for figure, valid in pairs if valid and figure is not None]
+    undisturbed = 2 * len(valid) >= len(pairs)
     return Candidate(point, valid if undisturbed else figures, undisturbed) if figures else None
 
 
@@ -55,7 +55,7 @@ def best(candidates: Iterable[Candidate | None], lowest: bool = False) -> Candid
 
 
 def selection(point: Point, counted: Mapping[int, RecordHead]) -> dict[int, RecordHead]:
-    """The repetitions that select the best point: all but those that confirm it."""
+    """The repetitions that select the best point: all except those that confirm it."""
     return {number: result for number, result in counted.items() if not point.repetitions.confirms(number)}
 
 
@@ -67,15 +67,15 @@ def fresh_numbers(
     absent: Collection[str],
     unneeded: Collection[str] = (),
 ) -> dict[str, list[int]]:
-    """best point -> numbers of the repetitions that confirm it and are not stored yet, from the results so far.
+    """best point by the results so far -> numbers of the repetitions that confirm it and are not stored yet.
 
-    groups: the points among which each headline is chosen; absent, unneeded: points that are not measured. In a group
+    groups: the points that compete for each headline; absent, unneeded: points that are not measured. In a group
     without results, the point that takes longest stands in for the best one.
     """
     fresh: dict[str, list[int]] = {}
-    ours = {point.id for point in allocation.points}
+    own_points = {point.id for point in allocation.points}
     for group, members in groups.items():
-        points = {point.id: point for point in members if point.id in ours}
+        points = {point.id: point for point in members if point.id in own_points}
         candidates = []
         for point in points.values():
             selecting = sorted(selection(point, counted.get(point.id, {})).items())
@@ -100,12 +100,12 @@ def fresh_numbers(
 # Climbs: where a ramp ends
 
 
-#: A gain exceeds the best step before it by more than this share: less is too little for twice the load.
+#: A step is a gain if it exceeds the best step before it by more than this share: less does not justify twice the load.
 LEAST_GAIN = 0.03
-#: That share while each step has one repetition, which does not show the noise. More repetitions are decided on anew,
-#: and the climb goes on if it ended too early.
+#: The same while each step has one repetition, which does not show the noise. With more repetitions the decision is
+#: made anew, and the climb continues if it ended too early.
 LEAST_GAIN_OF_ONE = 0.10
-#: Number of steps in a row without a gain in any phase that ends a climb: a single step may be low by chance.
+#: Number of consecutive steps without a gain that end the climb of a phase: a single step may be low by chance.
 FLAT_STEPS = 2
 
 #: phase -> its figures.
@@ -138,9 +138,9 @@ def climbs(plan: Plan) -> Iterator[Climb]:
 
 @dataclass(frozen=True)
 class Reached:
-    """How far a climb has come."""
+    """Progress of a climb."""
 
-    needed: int  # number of its first points that have to be measured
+    needed: int  # number of points, from the first, that have to be measured
     top: int | None = None  # the last step with a gain, if the climb has ended
 
 
@@ -152,10 +152,10 @@ def deviation(logs: Sequence[Sequence[float]]) -> tuple[float, int] | None:
 
 
 def reached(steps: Sequence[Figures | None]) -> Reached:
-    """How far a climb has come. steps: the figures of each step in order, None if it was not tried.
+    """Progress of a climb. steps: the figures of each step in order, None if it was not measured.
 
-    Steps that were not tried are skipped: the caller decides whether to wait for them. A step without a figure is
-    neither a gain nor a step without gain. Noise is pooled over all steps: two steps alone have too few repetitions.
+    Steps that were not measured are skipped: the caller decides whether to wait for them. A step without a figure is
+    neither a gain nor flat. Noise is pooled over all steps, because two steps alone have too few repetitions.
     """
     ends: list[tuple[int, int]] = []  # for each phase: the step that ends the climb, the last step with a gain
     for phase in dict.fromkeys(p for step in steps for p in step or ()):
@@ -203,7 +203,7 @@ def ramped(
     so that no climb waits for them.
 
     A point of several sweeps is measured if any of them needs it. A climb waits only for steps of the same allocation:
-    another allocation is another job, which looks at the store when it runs.
+    another allocation is another job, which reads the store when it runs.
     """
     needed: set[str] = set()
     waiting: set[str] = set()
@@ -211,18 +211,18 @@ def ramped(
     allocations = {p.id: a.name for a in plan.allocations for p in a.points} if plan.sweeps else {}
     without_ramp = {sweep.name for sweep in plan.sweeps if not sweep.ramp}
     for climb in climbs(plan):
-        reach = reached([figures.get(p.id) for p in climb.points])
+        progress = reached([figures.get(p.id) for p in climb.points])
         option = next(option for option in parameters().values() if option.name == climb.axis)
-        top = climb.values[reach.top or 0]
-        place = f"{option.shown} {top}"
+        top = climb.values[progress.top or 0]
+        limit = f"{option.shown} {top}"
         if option.singular:
-            place = f"{top} {option.singular if top == 1 else option.shown}"
-        awaited: set[str] = set()  # allocations with an earlier step that was not measured yet
-        for i, point in enumerate(climb.points):
+            limit = f"{top} {option.singular if top == 1 else option.shown}"
+        awaited: set[str] = set()  # allocations with an earlier step that is not measured yet
+        for step, point in enumerate(climb.points):
             if not without_ramp.isdisjoint(point.sweeps):
                 needed.add(point.id)
-            elif i >= reach.needed:
-                unneeded[point.id] = f"not needed: no certain gain above {place}"
+            elif step >= progress.needed:
+                unneeded[point.id] = f"not needed: no certain gain above {limit}"
             elif allocations[point.id] in awaited:
                 waiting.add(point.id)
             else:

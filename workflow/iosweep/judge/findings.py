@@ -3,8 +3,8 @@
 A pass needs evidence. A fail makes a row invalid (its figures are wrong) or suspect (they may be wrong). "Not checked"
 is a third outcome: it says why, and never makes a row suspect.
 
-A reason is the text of a failed check. If a failure explains other failures of the run, they become a single reason:
-the cause, then FOLLOWS and each consequence, as in
+A reason is the text of a failed check. A failure that explains other failures of the run forms a single reason with
+them: the cause, then FOLLOWS and each consequence, as in
 `the target reports an I/O error: the tool ended with exit code 1 → fio printed nothing`.
 """
 
@@ -39,8 +39,8 @@ class Observation:
     target: TargetSettings
     memory_bytes: Mapping[str, int | None]  # host -> its memory, None if unknown
     fstype: str | None = None  # type of the target's file system
-    mount: str | None = None  # its mount line
-    shortest_s: float = 0.0  # timed phases that are shorter are too short to judge steadiness
+    mount: str | None = None  # mount line of the target's file system
+    shortest_s: float = 0.0  # shorter timed phases cannot show a steady rate
     version: str = ""  # as the tool's program prints it; empty if unknown
 
 
@@ -60,7 +60,7 @@ def passed(evidence: str) -> Finding:
 
 
 def failed(reason: str, retry: bool = False) -> Finding:
-    """A finding that the check failed. retry: another try may help."""
+    """A finding that the check failed. retry: whether a retry may help."""
     return Finding("fail", printable(shortened(reason, REASON_LENGTH)), retry)
 
 
@@ -80,7 +80,7 @@ class Check:
     function: Callable[..., Finding]
     data: bool = False  # applies only to phases that move data, not to metadata
     needs: str = ""  # figure without which there is no output to check
-    per_node: bool = False  # if the tool was started on several nodes separately, each node is checked
+    per_node: bool = False  # if the tool is started separately on each node, each node is checked
 
     @cached_property
     def name(self) -> str:
@@ -91,25 +91,25 @@ class Check:
         return " ".join((self.function.__doc__ or "").split())
 
     def find(self, s: Observation) -> Finding:
-        """The finding of a phase."""
+        """Check an observation; with `per_node`, the finding is the worst of the nodes."""
         if self.data and s.phase.kind == "metadata":
             return NOT_APPLICABLE
         nodes = s.parsed.evidence.each_node
         if not self.per_node or not nodes:
             return self._find(s)
-        alone = structs.replace(s.point, nodes=1)
+        point = structs.replace(s.point, nodes=1)
         commands = s.run.argvs if len(s.run.argvs) == len(nodes) else [s.run.argv] * len(nodes)
         findings = {
-            host: self._find(replace(s, point=alone, parsed=parsed, run=structs.replace(s.run, argv=argv, argvs=())))
+            host: self._find(replace(s, point=point, parsed=parsed, run=structs.replace(s.run, argv=argv, argvs=())))
             for (host, parsed), argv in zip(nodes.items(), commands, strict=True)
         }
-        worst = min((f.outcome for f in findings.values()), key=_WORST_FIRST.index)
-        if worst == "not applicable":
+        outcome = min((finding.outcome for finding in findings.values()), key=_WORST_FIRST.index)
+        if outcome == "not applicable":
             return NOT_APPLICABLE
-        worst_of = {host: f for host, f in findings.items() if f.outcome == worst}
-        shown = [f"{host}: {f.evidence}" for host, f in list(worst_of.items())[:SHOWN_NODES]]
-        more = f"; and {len(worst_of) - SHOWN_NODES} more nodes" if len(worst_of) > SHOWN_NODES else ""
-        return Finding(worst, "; ".join(shown) + more, any(f.retry for f in worst_of.values()))
+        with_outcome = {host: finding for host, finding in findings.items() if finding.outcome == outcome}
+        shown = [f"{host}: {finding.evidence}" for host, finding in list(with_outcome.items())[:SHOWN_NODES]]
+        more = f"; and {len(with_outcome) - SHOWN_NODES} more nodes" if len(with_outcome) > SHOWN_NODES else ""
+        return Finding(outcome, "; ".join(shown) + more, any(finding.retry for finding in with_outcome.values()))
 
     def _find(self, s: Observation) -> Finding:
         return NO_OUTPUT if self.needs and self.needs not in s.parsed.figures else self.function(s)
@@ -118,7 +118,7 @@ class Check:
 # Reasons
 
 
-#: Separates a cause and each of its consequences within a reason; replaced where evidence contains it.
+#: Separates a cause and its consequences within a reason; replaced where evidence contains it.
 FOLLOWS = " → "
 #: Checks whose failure explains other failures of a run; the first that failed is the cause.
 ROOTS = ("exit_status", "tool_errors")
@@ -134,15 +134,15 @@ CONSEQUENCES = frozenset(
 def chained(failed: Sequence[tuple[str, str]]) -> list[str]:
     """(check, evidence) of the failed checks of a run -> its reasons, the cause with its consequences first.
 
-    Without a cause, each evidence is a reason, in the order given.
+    Without a cause, each check's evidence is a reason, in the order given.
     """
     texts = {check: evidence.replace(FOLLOWS, " > ") for check, evidence in failed}
     root = next((texts.pop(check) for check in ROOTS if check in texts), None)
     if root is None:
         return list(texts.values())
-    follows = [text for check, text in texts.items() if check in CONSEQUENCES]
+    consequences = [text for check, text in texts.items() if check in CONSEQUENCES]
     others = [text for check, text in texts.items() if check not in CONSEQUENCES]
-    return [FOLLOWS.join([root, *follows]), *others]
+    return [FOLLOWS.join([root, *consequences]), *others]
 
 
 #: Separates the reasons of a row in its column.
@@ -162,25 +162,25 @@ def split_reasons(cell: object) -> tuple[str, ...]:
 def rank_reasons(groups: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
     """The reasons of several groups (results, repetitions or phases), with the number of groups that have each.
 
-    Reasons whose causes differ only in numbers are merged, and counted once per group; the text and consequence are
-    those of the first. Order: causes named by the operating system, causes with consequences, the rest; within each the
+    Reasons whose causes differ only in numbers are merged, and counted once per group; the first one gives the text and
+    the consequence. Order: causes named by the operating system, causes with consequences, the rest; in each class the
     most frequent first.
     """
-    kinds: dict[str, list[str]] = {}  # reason_key -> its reasons, at most one per group
+    merged: dict[str, list[str]] = {}  # reason_key -> its reasons, at most one per group
     for group in groups:
         for key, reason in {reason_key(reason): reason for reason in group}.items():
-            kinds.setdefault(key, []).append(reason)
+            merged.setdefault(key, []).append(reason)
     ranked = []
-    for reasons in sorted(kinds.values(), key=lambda reasons: (min(map(reason_order, reasons)), -len(reasons))):
+    for reasons in sorted(merged.values(), key=lambda reasons: (min(map(reason_order, reasons)), -len(reasons))):
         causes = list(dict.fromkeys(reason.partition(FOLLOWS)[0] for reason in reasons))
         differ = " (numbers differ)" if len(causes) > 1 else ""
-        follows = next((follows for reason in reasons for follows in reason.split(FOLLOWS)[1:]), None)
-        ranked.append((FOLLOWS.join(filter(None, (causes[0] + differ, follows))), len(reasons)))
+        consequence = next((consequence for reason in reasons for consequence in reason.split(FOLLOWS)[1:]), None)
+        ranked.append((FOLLOWS.join(filter(None, (causes[0] + differ, consequence))), len(reasons)))
     return ranked
 
 
 def reason_key(reason: str) -> str:
-    """Key by which `rank_reasons` merges: the cause, without its numbers and without processes with their shares
+    """Key by which `rank_reasons` merges: the cause without numbers and without lists of processes and their shares
     (`(dd of eve 48%, cc1 10%)`)."""
     return re.sub(r"[\d.,]+", "#", re.sub(r" \([^()]* \d+%\)", "", reason.partition(FOLLOWS)[0]))
 

@@ -1,4 +1,4 @@
-"""Which repetitions are left to measure, and how long they will take, from plan and store. Decided only here. Pure."""
+"""Decides, from plan and store, which repetitions are left to measure, and how long they will take. Pure."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from iosweep.store.record import DataSet, JudgedRecord, MeasuredTarget, Missing,
 from iosweep.target.identify import volume
 from iosweep.tools import tools
 
-#: Repetitions of an allocation that may be tried a second time even if limits.retried allows fewer (0 allows none).
-#: More are not tried again, because on a node that is always busy a second try does not help.
+#: Number of repetitions of an allocation that may be retried even if limits.retried allows fewer (0 allows none).
+#: Retries are limited, because on a node that is always busy they do not help.
 RETRIED_LEAST = 3
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class LocalMachine:
-    """The tools, launcher and target of this machine. What is unknown here is not compared with results."""
+    """The tools, launcher and target of this machine. Unknown facts are not compared with results."""
 
     tools: Mapping[str, str | None] = field(default_factory=dict)  # tool -> sha256 of its binary, None if it is absent
     launcher: Launcher | None = None
@@ -39,7 +39,7 @@ class Remaining:
     """Repetitions of a plan that are left, by allocation and point; without empty entries."""
 
     left: dict[str, dict[str, list[int]]]  # numbers of the repetitions that can be measured now, in order
-    #: Forecast of the number to come, with steps that ramps may still reach, and confirmations of best points.
+    #: Forecast of the number that is left, including steps that ramps may still reach, and fresh repetitions.
     expected: dict[str, dict[str, int]]
     unneeded: dict[str, dict[str, str]]  # why ramps need no more repetitions of a point
 
@@ -51,32 +51,32 @@ def find(
     machine: LocalMachine,
     only: str | None = None,
 ) -> Remaining:
-    """Find the repetitions that remain, of the points that `only` chooses.
+    """Find the repetitions that remain of the points that `only` selects.
 
-    A repetition with a result is done, whatever its verdict. Failures that another try may cure are tried again within
-    a budget. Damaged results, and those of another tool build or file system, are measured again. Nothing is left of
-    points whose needs are still not met, nor of points that a ramp does not need.
+    A repetition with a result is done, whatever its verdict. Failures that a retry may cure are retried within a
+    budget. Damaged results, and those of another tool build or file system, are measured again. Points whose needs are
+    still not met, and points that a ramp does not need, have no repetitions left.
     """
     counted: dict[str, dict[int, RecordHead]] = {}
     absent: set[str] = set()
     for allocation in plan.allocations:
         planned = sum(p.repetitions.min for p in allocation.points)
         retried = sum(r.retried for p in allocation.points for r in results.get(p.id, {}).values())
-        share = plan.limits.retried
-        budget = max(RETRIED_LEAST, int(share * planned)) - retried if share else 0
+        retry_share = plan.limits.retried
+        budget = max(RETRIED_LEAST, int(retry_share * planned)) - retried if retry_share else 0
         for point in allocation.points:
             stored = results.get(point.id, {})
-            current_results = {number: r for number, r in stored.items() if current(r, plan, point, machine)}
-            counted[point.id] = current_results
+            usable = {number: r for number, r in stored.items() if current(r, plan, point, machine)}
+            counted[point.id] = usable
             if lacking(missing.get(point.id), machine, plan) or (machine.launcher and machine.launcher.lacks(point)):
                 absent.add(point.id)
                 continue
-            retry = [number for number, r in current_results.items() if r.retry and not r.retried]
+            retry = [number for number, r in usable.items() if r.retry and not r.retried]
             for number in retry[: max(0, budget)]:
-                del current_results[number]
+                del usable[number]
                 budget -= 1
     skipped = {point.id for point in plan.points if not chosen(only, point)} if only else set[str]()
-    still_open = open_repetitions(plan, counted, absent, skipped)
+    needed = open_repetitions(plan, counted, absent, skipped)
 
     def grouped(by_point: Mapping[str, T]) -> dict[str, dict[str, T]]:
         groups = {
@@ -85,8 +85,8 @@ def find(
         }
         return {allocation: points for allocation, points in groups.items() if points}
 
-    expected = Counter({point: len(numbers) for point, numbers in still_open.now.items()}) + Counter(still_open.later)
-    return Remaining(grouped(still_open.now), grouped(expected), grouped(still_open.unneeded))
+    expected = Counter({point: len(numbers) for point, numbers in needed.now.items()}) + Counter(needed.later)
+    return Remaining(grouped(needed.now), grouped(expected), grouped(needed.unneeded))
 
 
 def chosen(only: str, point: Point) -> bool:
@@ -99,10 +99,10 @@ def lacking(missing: Missing | None, machine: LocalMachine, plan: Plan) -> bool:
     if missing is None:
         return False
     needs = missing.needs
-    if needs.cpus is not None:  # the nodes cannot be seen from here: try again if the settings have changed
+    if needs.cpus is not None:  # the nodes cannot be inspected from here: retry if the settings have changed
         return needs.cpus == plan.cpus
     if needs.tool is not None:
-        return machine.tools.get(needs.tool) in (None, needs.sha256)  # it is absent, or the binary that did not run
+        return machine.tools.get(needs.tool) in (None, needs.sha256)  # absent, or the binary that did not run
     if needs.mpiexec is not None:
         # if unknown here, Launcher.lacks decides
         return machine.mpiexec is None or needs.mpiexec == tuple(machine.mpiexec)
@@ -110,7 +110,7 @@ def lacking(missing: Missing | None, machine: LocalMachine, plan: Plan) -> bool:
 
 
 def current(result: RecordHead, plan: Plan, point: Point, machine: LocalMachine) -> bool:
-    """Whether a result is intact, from the current target and tool build, with ranks bound as they would be now."""
+    """Whether a result is intact, and from the current target and tool build, with ranks bound as they would be now."""
     if not result.intact or not measures(result.target, plan):
         return False
     build = machine.tools.get(point.tool)
@@ -127,7 +127,7 @@ def measures(target: MeasuredTarget, plan: Plan) -> bool:
 
 
 def elsewhere(result: RecordHead, machine: LocalMachine) -> bool:
-    """Whether a result comes from another file system than the machine's target."""
+    """Whether a result comes from a file system other than the machine's target."""
     return machine.target is not None and volume(result.target.facts) != volume(machine.target)
 
 
@@ -149,7 +149,7 @@ def open_repetitions(
     """Repetitions that a plan still needs besides the results that count. absent: points that cannot be measured;
     skipped: points that are not measured now, so that no ramp waits for them.
 
-    An allocation measures the repetitions that select the best points first, as far as ramps need them, and then those
+    An allocation first measures the repetitions that select the best points, as far as ramps need them, and then those
     that confirm the best points.
     """
     selecting = {p.id: best.selection(p, counted.get(p.id, {})) for p in plan.points}
@@ -178,10 +178,10 @@ def open_before_confirming(
     allocation: Allocation, selecting: Mapping[str, Mapping[int, RecordHead]], points: Sequence[Point]
 ) -> dict[str, list[int]]:
     """point -> numbers of the repetitions that it still needs before best points can be confirmed; only the next number
-    if its interval decides. Without empty entries.
+    if an interval that is too wide needs it. Without empty entries.
 
-    selecting: results that count, without those that confirm; of all points of the allocation, because together they
-    show how much a phase scatters.
+    selecting: results that count, without those that confirm; of all points of the allocation, because the scatter of a
+    phase is estimated from all of them.
     """
     needed: dict[str, list[int]] = {}
     undecided: list[Point] = []
@@ -198,22 +198,22 @@ def open_before_confirming(
     shares = {point.id: point.repetitions.half_width for point in undecided}
     figures = [*headlines.values()]
     for (id, *_), figure, interval in zip(headlines, figures, agreement.intervals(figures), strict=True):
-        number, share = len(figure.values), shares.get(id)
-        if share is None:
+        count, limit = len(figure.values), shares.get(id)
+        if limit is None:
             continue
-        # more repetitions do not help if half of them failed, they ran on different nodes, or a figure is zero
-        wide = figure.comparable and number > len(selecting[id]) - number
-        if number >= statistics.LEAST_FOR_INTERVAL:
-            wide = interval is not None and interval.half_width_share > share
+        # more repetitions do not help if half of them failed, if they ran on different nodes, or if a figure is zero
+        wide = figure.comparable and count > len(selecting[id]) - count
+        if count >= statistics.LEAST_FOR_INTERVAL:
+            wide = interval is not None and interval.half_width_share > limit
         if wide:
             needed[id] = [next(n for n in itertools.count(1) if n not in selecting[id])]
     return {point.id: needed[point.id] for point in points if point.id in needed}
 
 
-# Time to go
+# Remaining time
 
 
-#: Number of newest repetitions of a kind that set the pace: a system may change within hours.
+#: Number of newest repetitions of a kind that set the pace: the speed of a system may change within hours.
 NEWEST = 30
 
 
@@ -222,11 +222,11 @@ class RunTimes(NamedTuple):
 
     point: str
     ended: float  # seconds since the epoch
-    took_s: float  # by its commands
+    took_s: float  # sum over its commands
 
 
 def run_times(judged: JudgedRecord) -> RunTimes:
-    """The times of a stored repetition. Phases of a common command share its time, which counts once."""
+    """Read the times of a stored repetition. Phases of a common command share its time, which counts once."""
     commands = {(row.started, row.values.get("wall_s")) for row in judged.rows}
     return RunTimes(judged.point, judged.ended.timestamp(), sum(float(wall_s or 0) for _, wall_s in commands))
 
@@ -237,13 +237,13 @@ def pace(plan: Plan, runs: Iterable[RunTimes]) -> dict[object, float]:
     times: dict[object, list[tuple[float, float]]] = {}
     for run in runs:
         if point := points.get(run.point):
-            times.setdefault(_kind(point), []).append((run.took_s, repetition_needs(plan, point).cost.time_s))
+            times.setdefault(_pace_key(point), []).append((run.took_s, repetition_needs(plan, point).cost.time_s))
     newest = {kind: [sum(column) for column in zip(*pairs[-NEWEST:], strict=True)] for kind, pairs in times.items()}
     return {kind: took_s / forecast_s for kind, (took_s, forecast_s) in newest.items()}
 
 
 def to_go_s(plan: Plan, paces: Mapping[object, float], left: Mapping[str, int], sets: Mapping[str, DataSet]) -> float:
-    """Seconds that repetitions (`left`: point -> number) of an allocation will take, with data sets to be written."""
+    """Seconds that repetitions of an allocation (`left`: point -> number) and the writing of data sets will take."""
     points = [point for point in plan.points if left.get(point.id)]
     rate = set_rate(sets, plan.target.node_bandwidth)
     unwritten_bytes = (
@@ -251,7 +251,7 @@ def to_go_s(plan: Plan, paces: Mapping[object, float], left: Mapping[str, int], 
         for directory, files in data_sets(points).items()
         if sets.get(set_name(directory), DataSet()).files < len(files.files)
     )
-    times_s = (repetition_needs(plan, p).cost.time_s * paces.get(_kind(p), 1.0) * left[p.id] for p in points)
+    times_s = (repetition_needs(plan, p).cost.time_s * paces.get(_pace_key(p), 1.0) * left[p.id] for p in points)
     return sum(unwritten_bytes) / rate + sum(times_s)
 
 
@@ -265,10 +265,10 @@ def set_rate(sets: Mapping[str, DataSet], node_bandwidth: int | None) -> float:
 
 
 def set_name(directory: str) -> str:
-    """Name of a data set's document. `directory`: of the set, below the campaign's directory."""
+    """Name of a data set's document. `directory`: the data set's directory, relative to the campaign's."""
     return directory.replace("/", ".")
 
 
-def _kind(point: Point) -> object:
-    """Key of points whose forecasts have similar errors: the time of timed phases is known, of others estimated."""
+def _pace_key(point: Point) -> object:
+    """Key of points whose forecasts have similar errors: timed phases have a known time, others an estimate."""
     return point.tool, point.phase_time_s is not None

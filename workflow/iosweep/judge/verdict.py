@@ -1,8 +1,8 @@
 """The verdict on a repetition: record, raw output and facts of the nodes -> rows, one for each phase. Pure.
 
-The runner judges each repetition, and stores the rows in the record with the judgment key. `iosweep tables` calls
-`judge` again only if the key has changed: after a fix of a parser or check nothing is measured again. `agreement`
-compares the repetitions of a point.
+The runner judges each repetition, and stores the rows in the record with the judgment key. `iosweep tables` judges
+again only if the key has changed, so that a fix of a parser or check needs no new measurement. `agreement` compares the
+repetitions of a point.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from iosweep.plan.model import Plan, Point
 from iosweep.store.record import Finding, JudgedPhase, Record, Value, Verdict
 from iosweep.tools import Parsed, Phase, Step, Streams, tools
 
-#: Limit of figures: integers of the tables have 64 bits, and the square of a float must be finite.
-_MOST = float(1 << 63)
-#: Most values of a stored series: a plot has no pixels for more.
+#: Upper bound of figures: integers of the tables have 64 bits, and the square of a float must be finite.
+_LIMIT = float(1 << 63)
+#: Maximum number of values of a stored series: a plot has no pixels for more.
 MOST_VALUES = 300
-#: Most workers of a node whose series, and whose rates, are stored: a series takes as much space as a hundred rates.
+#: Maximum number of workers per node whose series, and whose rates, are stored: a series is as large as 100 rates.
 MOST_LINES, MOST_RATES = 8, 64
-#: Packages and files whose code affects no report, no tables, no judgment. If other code changes, the report, tables or
-#: judgments are outdated and made again; nothing is measured again.
+#: Packages and files whose code affects no report, no tables, no judgment. If other code changes, report, tables or
+#: judgments are outdated and regenerated; nothing is measured again.
 NOT_REPORT = frozenset({"__main__.py", "commands", "dag.py", "jobs", "run"})
 NOT_TABLES = NOT_REPORT | {"analysis", "report"}
 NOT_JUDGING = NOT_TABLES | {"ingest", "programs", "slurm", "tables"}
 
 
 def key(plan: Plan, point: Point) -> str:
-    """Judgment key: digest of the judging code and of settings of the plan, on which the rows depend as well as on
-    record, raw output and facts."""
+    """Judgment key: digest of what determines the rows besides record, raw output and facts: the judging code and
+    settings of the plan."""
     code = code_digest(NOT_JUDGING)
     settings = msgspec.json.encode((code, plan.target, plan.shortest_steady_s(point)), order="deterministic")
     return hashlib.sha256(settings).hexdigest()[:16]
@@ -51,7 +51,7 @@ def key(plan: Plan, point: Point) -> str:
 
 @cache
 def code_digest(without: frozenset[str]) -> str:
-    """Hash of the files of this package, except some files and subpackages."""
+    """Digest of the files of this package, without some files and subpackages."""
     package, total = Path(iosweep.__file__).parent, hashlib.sha256()
     names = (file.relative_to(package) for file in package.rglob("*") if file.is_file())
     for name in sorted(n for n in names if n.parts[0] not in without and "__pycache__" not in n.parts):
@@ -70,14 +70,14 @@ def judge(
     """The rows of a repetition, in the order of its phases.
 
     printed: step -> its streams; memory_bytes: host -> its memory, None if unknown. Raises KeyError, ValueError and
-    others if the record is not one of this point.
+    others if the record is not of this point.
     """
     steps = {phase.name: (step, phase) for step in point.steps for phase in step.phases}
     rows = []
     for run in record.phases:
         step, phase = steps[run.phase]
         parsed = _parse(point, step, phase, printed.get(step.name, {}), record.hosts or (record.host,))
-        seen = Observation(
+        observation = Observation(
             point,
             phase,
             run,
@@ -89,14 +89,14 @@ def judge(
             plan.shortest_steady_s(point),
             record.tool.version,
         )
-        rows.append(_row(seen, record.host))
+        rows.append(_make_row(observation, record.host))
     return tuple(rows)
 
 
 def _parse(point: Point, step: Step, phase: Phase, streams: Streams, hosts: Sequence[str]) -> Parsed:
     """Parse the output of a phase, and add the series and rates that the nodes counted.
 
-    hosts: the nodes of the run, in order. A figure that no column can hold is reported as a problem of the output.
+    hosts: the nodes of the run, in order. A figure that a column cannot hold is a problem of the output.
     """
     if not streams:
         return Parsed()
@@ -106,41 +106,41 @@ def _parse(point: Point, step: Step, phase: Phase, streams: Streams, hosts: Sequ
         series=[*parsed.evidence.series, *monitor.series(streams.get("monitor", b""))],
         node_rates=stragglers.rates_of_run(parsed, streams, hosts),
     )
-    wrong = {name: value for name, value in parsed.figures.items() if not -_MOST <= value < _MOST}  # also NaN
-    problems = [*parsed.problems, *(f"{name} is {value:g}" for name, value in wrong.items())]
-    figures = {name: value for name, value in parsed.figures.items() if name not in wrong}
+    overflow = {name: value for name, value in parsed.figures.items() if not -_LIMIT <= value < _LIMIT}  # also NaN
+    problems = [*parsed.problems, *(f"{name} is {value:g}" for name, value in overflow.items())]
+    figures = {name: value for name, value in parsed.figures.items() if name not in overflow}
     return replace(parsed, evidence=evidence, figures=figures, problems=problems)
 
 
-def _row(seen: Observation, host: str) -> JudgedPhase:
+def _make_row(observation: Observation, host: str) -> JudgedPhase:
     """Judge a phase, and build its row. host: the first node."""
-    phase, run, parsed = seen.phase, seen.run, seen.parsed
+    phase, run, parsed = observation.phase, observation.run, observation.parsed
     evidence, figures = parsed.evidence, parsed.figures
-    findings = judge_phase(seen)
+    findings = judge_phase(observation)
     verdict, reasons = verdict_of(findings)
-    counts = figures if verdict != "invalid" else {}
+    usable = figures if verdict != "invalid" else {}
     histogram = evidence.latencies
     cpus: dict[str, Value] = {}
     if run.cpus:
-        of_host = next((node for node in run.cpus.nodes if host in node.hosts), None)
+        node_cpus = next((node for node in run.cpus.nodes if host in node.hosts), None)
         cpus = {
             "pinning": run.cpus.pinning,
             "placement": run.cpus.placement if run.cpus.planned else None,
-            "cpus": of_host.allowed if of_host else None,
-            "reserved_cpus": of_host.reserved if of_host else None,
+            "cpus": node_cpus.allowed if node_cpus else None,
+            "reserved_cpus": node_cpus.reserved if node_cpus else None,
             "cpu_looks": min((node.looks for node in run.cpus.nodes), default=None),
         }
     return JudgedPhase(
         phase=phase.name,
         verdict=verdict,
         reasons=reasons,
-        headline=counts.get(phase.metric),
-        latency_mean_s=counts.get("latency_mean_s"),
+        headline=usable.get(phase.metric),
+        latency_mean_s=usable.get("latency_mean_s"),
         started=run.started,
         values={
             **figures,
             "label": parsed.label,
-            "passes": caches.passes(seen),
+            "passes": caches.passes(observation),
             "wall_s": run.wall_s,
             "ran_on": ",".join(f"{node}:{count}" for node, count in run.ran_on.items()) or None,
             **cpus,
@@ -148,12 +148,12 @@ def _row(seen: Observation, host: str) -> JudgedPhase:
         },
         findings=findings,
         series=tuple(
-            (s.host, s.worker, s.name, s.begin_s, s.interval_s, tuple(map(_six_digits, s.values)))
-            for s in (s.coarser(MOST_VALUES) for s in _kept(evidence.series, _mean, MOST_LINES))
+            (s.host, s.worker, s.name, s.begin_s, s.interval_s, tuple(map(_round, s.values)))
+            for s in (s.coarser(MOST_VALUES) for s in _select(evidence.series, _mean, MOST_LINES))
         ),
         node_rates=tuple(
             (r.host, r.worker, r.bandwidth_bytes_per_s, r.ops_per_s)
-            for r in _kept(evidence.node_rates, stragglers.rate, MOST_RATES)
+            for r in _select(evidence.node_rates, stragglers.rate, MOST_RATES)
         ),
         histogram=(histogram.lowest_s, FACTOR, histogram.counts) if histogram else None,
         used_cpus={",".join(node.hosts): node.allowed for node in (run.cpus.nodes if run.cpus else ())},
@@ -163,49 +163,49 @@ def _row(seen: Observation, host: str) -> JudgedPhase:
 _Line = TypeVar("_Line", Series, NodeRate)
 
 
-def _kept(lines: Sequence[_Line], value: Callable[[_Line], float], most: int) -> list[_Line]:
-    """The lines of whole nodes, and of the slowest and fastest workers (`most` on each node, half of them each)."""
-    values = {(line.host, line.worker): value(line) for line in lines if line.worker is not None}
+def _select(lines: Sequence[_Line], rate: Callable[[_Line], float], limit: int) -> list[_Line]:
+    """Select the lines of whole nodes, and on each node those of the `limit` / 2 slowest and fastest workers."""
+    values = {(line.host, line.worker): rate(line) for line in lines if line.worker is not None}
     by_host: dict[str, list[tuple[str, int | None]]] = {}
     for worker in sorted(values, key=values.__getitem__):
         by_host.setdefault(worker[0], []).append(worker)
-    kept: set[tuple[str, int | None]] = set()
+    selected: set[tuple[str, int | None]] = set()
     for ranked in by_host.values():
-        kept.update(ranked[: most - most // 2], ranked[-(most // 2) :])
-    return [line for line in lines if line.worker is None or (line.host, line.worker) in kept]
+        selected.update(ranked[: limit - limit // 2], ranked[-(limit // 2) :])
+    return [line for line in lines if line.worker is None or (line.host, line.worker) in selected]
 
 
 def _mean(series: Series) -> float:
     return sum(series.values) / (len(series.values) or 1)
 
 
-def _six_digits(value: float) -> float | None:
+def _round(value: float) -> float | None:
     return None if math.isnan(value) else float(f"{value:.6g}")
 
 
-def judge_phase(seen: Observation) -> dict[str, Finding]:
+def judge_phase(observation: Observation) -> dict[str, Finding]:
     """check -> its finding, for the checks that apply, in the order of CHECKS.
 
-    To a phase that was not run, only checks that explain why apply: those of its files, or `exit_status`.
+    For a phase that was not run, only the checks that explain why apply: those of its files, or `exit_status`.
     """
-    explain = ("data_complete", "no_holes") if seen.run.files.wrong else ("exit_status",)
-    checks = [check for check in CHECKS if not seen.run.not_run or check.name in explain]
-    findings = ((check.name, check.find(seen)) for check in checks)
+    explaining = ("data_complete", "no_holes") if observation.run.files.wrong else ("exit_status",)
+    checks = [check for check in CHECKS if not observation.run.not_run or check.name in explaining]
+    findings = ((check.name, check.find(observation)) for check in checks)
     return {name: finding for name, finding in findings if finding.outcome != NOT_APPLICABLE.outcome}
 
 
 def verdict_of(findings: Mapping[str, Finding]) -> tuple[Verdict, tuple[str, ...]]:
-    """The verdict of a row, and its reasons: those that make it invalid first, causes before their consequences."""
-    fails = [(check, finding.evidence) for check, finding in findings.items() if finding.outcome == "fail"]
-    fails.sort(key=lambda fail: SEVERITIES[fail[0]] != "invalid")
-    reasons = tuple(chained(fails))
-    if any(SEVERITIES[check] == "invalid" for check, _ in fails):
+    """The verdict of a row and its reasons: those that make it invalid first, causes before their consequences."""
+    failures = [(check, finding.evidence) for check, finding in findings.items() if finding.outcome == "fail"]
+    failures.sort(key=lambda failure: SEVERITIES[failure[0]] != "invalid")
+    reasons = tuple(chained(failures))
+    if any(SEVERITIES[check] == "invalid" for check, _ in failures):
         return "invalid", reasons
-    return ("suspect" if fails else "valid"), reasons
+    return ("suspect" if failures else "valid"), reasons
 
 
 def retry(findings: Iterable[Finding]) -> str | None:
-    """Why another try of a repetition may help; None if not. findings: of all its rows."""
+    """Why a retry of a repetition may help; None if it will not. findings: those of all its rows."""
     return next((f.evidence for f in findings if f.outcome == "fail" and f.retry), None)
 
 
