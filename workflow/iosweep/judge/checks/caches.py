@@ -1,4 +1,4 @@
-"""Whether reads came from the storage or from a cache, and whether bytes got to the storage."""
+"""Whether reads came from the storage or from a cache, and whether writes reached the storage."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ def client_cache(s: Observation) -> Finding:
     if not s.phase.reads:
         return unchecked(accepted)
     size = _files_bytes(s) // s.point.nodes
-    touched = {host: _distinct_bytes(read, size) for host, read in _read_by_node(s).items()}
-    if not touched:
+    unique = {host: _distinct_bytes(read, size) for host, read in _read_by_node(s).items()}
+    if not unique:
         return unchecked(accepted) if direct else NO_OUTPUT
-    memories = {host: memory for host in touched if (memory := s.memory_bytes.get(host))}
-    ratio, host = min(((touched[h] / memory, h) for h, memory in memories.items()), default=(math.inf, ""))
+    memories = {host: memory for host in unique if (memory := s.memory_bytes.get(host))}
+    ratio, host = min(((unique[h] / memory, h) for h, memory in memories.items()), default=(math.inf, ""))
     if direct and (ratio < 2 or len(memories) < s.point.nodes):
         return unchecked(accepted)
     if ratio < 2:
-        amount = f"of {human_size(touched[host])} on {host} with {human_size(memories[host])} of memory{_in_passes(s)}"
-        if s.phase.random and all(size >= 2 * memories[h] for h in memories if touched[h] < 2 * memories[h]):
-            return unchecked(_why_random_unproven(f"reads without O_DIRECT {amount}", size))
+        amount = f"of {human_size(unique[host])} on {host} with {human_size(memories[host])} of memory{_in_passes(s)}"
+        if s.phase.random and all(size >= 2 * memories[h] for h in memories if unique[h] < 2 * memories[h]):
+            return unchecked(_explain_random(f"reads without O_DIRECT {amount}", size))
         return failed(f"reads without O_DIRECT {amount}")
     if len(memories) < s.point.nodes:
-        unknown = ", ".join(sorted(set(touched) - set(memories))[:SHOWN_NODES])
+        unknown = ", ".join(sorted(set(unique) - set(memories))[:SHOWN_NODES])
         return unchecked(f"the memory of {unknown or 'the nodes'} is not known")
-    least = (
-        f"{human_size(touched[host])} were read on {host} with {human_size(memories[host])} of memory{_in_passes(s)}"
+    sentence = (
+        f"{human_size(unique[host])} were read on {host} with {human_size(memories[host])} of memory{_in_passes(s)}"
     )
-    return passed(f"{least}: {ratio:.3g} times as much" + ", and no less on the others" * (s.point.nodes > 1))
+    return passed(f"{sentence}: {ratio:.3g} times as much" + ", and no less on the others" * (s.point.nodes > 1))
 
 
 def server_cache(s: Observation) -> Finding:
@@ -69,14 +69,14 @@ def server_cache(s: Observation) -> Finding:
     read, size = s.parsed.figures.get("bytes_read"), _files_bytes(s)
     if read is None:
         return NO_OUTPUT
-    touched = _distinct_bytes(read, size)
+    unique = _distinct_bytes(read, size)
     memory = f"{human_size(cache)} of server memory"
-    if not cache or touched >= 2 * cache:
-        return passed(f"{human_size(touched)} were read{_in_passes(s)}, against {memory}")
+    if not cache or unique >= 2 * cache:
+        return passed(f"{human_size(unique)} were read{_in_passes(s)}, against {memory}")
     if s.phase.random and size >= 2 * cache:
-        return unchecked(_why_random_unproven(f"reads of {human_size(touched)} with {memory}{_in_passes(s)}", size))
+        return unchecked(_explain_random(f"reads of {human_size(unique)} with {memory}{_in_passes(s)}", size))
     return failed(
-        f"{human_size(touched)} were read{_in_passes(s)}: less than twice the servers' memory ({human_size(cache)})"
+        f"{human_size(unique)} were read{_in_passes(s)}: less than twice the servers' memory ({human_size(cache)})"
     )
 
 
@@ -93,8 +93,8 @@ def _in_passes(s: Observation) -> str:
     return f", in {count:.3g} passes over the files" if count is not None and count > 1.005 else ""
 
 
-def _why_random_unproven(reads: str, size: int) -> str:
-    """Why random reads prove nothing. `size`: bytes of the files that they are spread over."""
+def _explain_random(reads: str, size: int) -> str:
+    """Why random reads prove nothing. `size`: bytes of the files over which they are spread."""
     return f"random {reads}: memory could hold all that, but no more than half of the {human_size(size)} of files"
 
 
@@ -103,12 +103,12 @@ def _files_bytes(s: Observation) -> int:
 
 
 def _distinct_bytes(read: float, size: int) -> int:
-    """Bytes that were read, each counted once: fio and IOR read no offset again before they have read all of a file."""
+    """Bytes that were read, each counted once: fio and IOR reread no offset before they have read the whole file."""
     return min(int(read), size) if size else int(read)
 
 
 def _read_by_node(s: Observation) -> dict[str, float]:
-    """node -> bytes that it read: as reported for the node, else by its number of ranks. Empty if unknown."""
+    """node -> bytes that it read: as reported for the node, else in proportion to its ranks. Empty if unknown."""
     reported = {host: node.figures.get("bytes_read") for host, node in s.parsed.evidence.each_node.items()}
     if reported:
         complete = {host: read for host, read in reported.items() if read is not None}
@@ -118,7 +118,7 @@ def _read_by_node(s: Observation) -> dict[str, float]:
         return {}
     ranks = s.run.ran_on
     if set(ranks) != set(s.memory_bytes) or sum(ranks.values()) != s.point.tasks:
-        ranks = dict.fromkeys(s.memory_bytes, 1)  # as planned: equally many on each node
+        ranks = dict.fromkeys(s.memory_bytes, 1)  # as planned: the same number on each node
     return {host: read * count / sum(ranks.values()) for host, count in ranks.items()}
 
 
@@ -128,8 +128,8 @@ def other_reader(s: Observation) -> Finding:
     if not s.phase.reads or s.phase.writes or (s.phase.kind == "metadata" and not shifts):
         return NOT_APPLICABLE
     if s.point.nodes == 1:
-        of_metadata = "; its cache of names may answer" if s.phase.kind == "metadata" else ""
-        return unchecked(f"one node reads what it wrote itself{of_metadata}")
+        caveat = "; its cache of names may answer" if s.phase.kind == "metadata" else ""
+        return unchecked(f"one node reads what it wrote itself{caveat}")
     readers = s.run.files.self_readers
     if readers and not s.point.options.get("o_direct"):
         return failed(f"{', '.join(readers)} read what they had written themselves, and not past their caches")
@@ -154,11 +154,11 @@ def other_reader(s: Observation) -> Finding:
 # Counters of the kernel
 
 
-#: Least share of the bytes that counters must have seen with O_DIRECT: counters are not exact.
+#: Minimum share of the bytes that counters must have seen with O_DIRECT: counters are not exact.
 DIRECT = 0.95
-#: Least share without O_DIRECT: the page cache may still hold some bytes of a file.
+#: Minimum share without O_DIRECT: the page cache may still hold some bytes of a file.
 BUFFERED = 0.90
-#: Least share of a data set that a trusted counter saw while the set was written: as BUFFERED.
+#: Minimum share of a data set that a trusted counter saw while the set was written: as BUFFERED.
 TRUSTED = 0.90
 
 
@@ -192,20 +192,20 @@ def reached(s: Observation) -> Finding:
         read, written = (parsed.figures.get(f"bytes_{verb}", 0.0) for verb in ("read", "written"))
         if not (read or written):
             continue
-        arrives = _must_arrive(s, host, written)
-        counters, on = list(_traffic_counters(s, moved)), f"{host}: " if host else ""
-        before = len(shares)
+        expected = _expected_bytes(s, host, written)
+        counters, prefix = list(_traffic_counters(s, moved)), f"{host}: " if host else ""
+        count = len(shares)
         for place, seen_read, seen_written, doubt in counters:
             if read and seen_read is not None:
                 share = seen_read / read
-                shares.append((share, f"{on}{_percent(share)} of {_size(read)} read came from {place}", doubt))
-            if arrives and seen_written is not None:
-                share, amount = seen_written / arrives, f"{_size(written)} written"
-                if arrives < written:
-                    amount = f"{_size(arrives)} or more that differ among {amount}"
-                shares.append((share, f"{on}{_percent(share)} of {amount} got to {place}", doubt))
-        if len(shares) == before:
-            return unchecked(_why_none(s, host, moved, bool(read or arrives)))
+                shares.append((share, f"{prefix}{_percent(share)} of {_size(read)} read came from {place}", doubt))
+            if expected and seen_written is not None:
+                share, amount = seen_written / expected, f"{_size(written)} written"
+                if expected < written:
+                    amount = f"{_size(expected)} or more that differ among {amount}"
+                shares.append((share, f"{prefix}{_percent(share)} of {amount} got to {place}", doubt))
+        if len(shares) == count:
+            return unchecked(_explain_no_counter(s, host, moved, bool(read or expected)))
     if not shares:
         return NO_OUTPUT
     share, sentence, doubt = min(shares, key=lambda entry: entry[0])
@@ -218,17 +218,17 @@ def reached(s: Observation) -> Finding:
 
 
 def work_by_node(s: Observation) -> list[tuple[str, Parsed, list[Moved]]]:
-    """(node, its output of the tool, its counters) for each node if the tool reports nodes separately; else one entry
-    for all nodes, with an empty name."""
+    """(node, the tool's output for it, its counters) for each node if the tool reports nodes separately; else a single
+    entry for all nodes, with an empty name."""
     counters = s.run.moved
     if nodes := s.parsed.evidence.each_node:
         return [(host, node, [counters[host]] if host in counters else []) for host, node in nodes.items()]
     return [("", s.parsed, [*counters.values()] if len(counters) >= s.point.nodes else [])]
 
 
-def _must_arrive(s: Observation, host: str, written: float) -> float:
-    """Bytes of a node's writes that cannot have stayed in memory: with O_DIRECT all; if the page cache was flushed at
-    the end, those that no later write (at a random offset) replaced; else none."""
+def _expected_bytes(s: Observation, host: str, written: float) -> float:
+    """Bytes of a node's writes that must have left memory: with O_DIRECT all; if the page cache was flushed at the end,
+    those that no later write (at a random offset) replaced; else none."""
     if s.point.options.get("o_direct"):
         return written
     if not s.point.options.get("fsync") or s.parsed.evidence.not_flushed:
@@ -238,8 +238,8 @@ def _must_arrive(s: Observation, host: str, written: float) -> float:
 
 
 def _traffic_counters(s: Observation, moved: Sequence[Moved]) -> Iterator[_TrafficCounter]:
-    """The counters that see, or may see, the target's traffic. The network also carries other traffic, so it is used
-    only where the client has no counter."""
+    """Yield the counters that see, or may see, the target's traffic. The network also carries other traffic, so it is
+    used only where the client has no counter."""
     kind = fs_types.lookup(s.fstype)
     if not moved:
         return
@@ -256,14 +256,14 @@ def _traffic_counters(s: Observation, moved: Sequence[Moved]) -> Iterator[_Traff
     if kind.block and not all(node.device for node in moved):
         doubt = _UNKNOWN_DEVICE
     if kind.block and trusts(s, "tool"):
-        of_tool = _read_and_written(moved, "tool_read_bytes", "tool_written_bytes")
+        tool_bytes = _read_and_written(moved, "tool_read_bytes", "tool_written_bytes")
         place = "block devices, by the kernel's account of the tool"
-        yield _TrafficCounter(place, *of_tool, doubt if _calibrated(s, "tool") is None else "")
+        yield _TrafficCounter(place, *tool_bytes, doubt if _calibrated(s, "tool") is None else "")
     devices = ", ".join(dict.fromkeys(node.device for node in moved if node.device))
     if devices and trusts(s, "device"):
-        of_devices = _read_and_written(moved, "device_read_bytes", "device_written_bytes")
+        device_bytes = _read_and_written(moved, "device_read_bytes", "device_written_bytes")
         place = f"the block device {devices}"
-        yield _TrafficCounter(place, *of_devices, doubt if _calibrated(s, "device") is None else "")
+        yield _TrafficCounter(place, *device_bytes, doubt if _calibrated(s, "device") is None else "")
 
 
 def _calibrated(s: Observation, counter: str) -> float | None:
@@ -273,14 +273,14 @@ def _calibrated(s: Observation, counter: str) -> float | None:
 
 
 def trusts(s: Observation, counter: str) -> bool:
-    """Whether a counter sees all traffic of the target. Counters of devices and clients should, but some multipath
-    drivers do not count."""
+    """Whether a counter sees all traffic of the target, by its calibration (some multipath drivers do not count). If
+    that is unknown, every counter is trusted except the network's."""
     share = _calibrated(s, counter)
     return counter != "network" if share is None else share >= TRUSTED
 
 
-def _why_none(s: Observation, host: str, moved: Sequence[Moved], needed: bool) -> str:
-    """Why no counter shows how many bytes were moved. needed: some bytes cannot have stayed in memory."""
+def _explain_no_counter(s: Observation, host: str, moved: Sequence[Moved], needed: bool) -> str:
+    """Why no counter shows how many bytes were moved. needed: whether some bytes must have left memory."""
     if not moved:
         return f"what {host or 'a node'} moved was not counted"
     if not needed:
@@ -299,7 +299,7 @@ def no_counter(s: Observation) -> str:
 
 
 def total(moved: Sequence[Moved], name: str) -> int | None:
-    """A counter, summed over nodes; None where a node does not have it."""
+    """A counter, summed over nodes; None if a node lacks it."""
     counts: list[int | None] = [getattr(node, name) for node in moved]
     present = [count for count in counts if count is not None]
     return sum(present) if present and len(present) == len(counts) else None
@@ -310,7 +310,7 @@ def _read_and_written(moved: Sequence[Moved], read: str, written: str) -> tuple[
 
 
 def _percent(share: float) -> str:
-    """`97 %`, or `all` from 1 on: counters also see other traffic."""
+    """`97 %`, or `all` for 1 or more: counters also see other traffic."""
     return "all" if share >= 1 else f"{math.floor(100 * share):d} %"
 
 

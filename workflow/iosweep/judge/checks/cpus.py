@@ -1,6 +1,6 @@
 """Bound and reserved CPUs, compared with the affinity masks that were read back while the tool ran.
 
-One look proves that something is wrong; a pass needs `LOOKS` looks on every node.
+A single reading proves a failure; a pass needs `LOOKS` readings on every node.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from iosweep.store.record import Finding
 from iosweep.text import human_count
 from iosweep.tools import tools
 
-#: Readings of the masks of every rank and worker of a node that a pass needs in each phase.
+#: Number of readings of the masks of every rank and worker of a node that a pass needs in each phase.
 LOOKS = 3
-#: Longest time without a look, unless half of the phase is longer: looks at a long phase are ten seconds apart.
+#: Maximum seconds without a reading, unless half of the phase is longer: those of a long phase are ten seconds apart.
 _LONG_S = 30.0
 
 
@@ -31,8 +31,8 @@ def pinned(s: Observation) -> Finding:
         return unchecked("masks were not looked at")
     if record.planned is None:
         return unchecked(f"nothing was bound (pinning: {record.pinning})")
-    wrong = [(n, text) for n in record.nodes for text in _not_as_bound(n, record.planned)]
-    return _proven(s, wrong, "each could run only on the CPUs that it was bound to")
+    wrong = [(n, text) for n in record.nodes for text in _find_unbound(n, record.planned)]
+    return _conclude(s, wrong, "each could run only on the CPUs that it was bound to")
 
 
 def reserved_cpus(s: Observation) -> Finding:
@@ -48,14 +48,14 @@ def reserved_cpus(s: Observation) -> Finding:
     reserved = (f"{named(parse(n.reserved or ''))} ({', '.join(n.by)})" for n in nodes[:SHOWN_NODES])
     wrong = []
     for node in nodes:
-        kept = parse(node.reserved or "")
-        if hits := [(process, cpus) for process in node.processes if (cpus := _allowed(process) & kept)]:
-            *most, last = [_count_and_role(process) for process, _ in hits]
-            who = f"{', '.join(most)} and {last}" if most else last
-            cpus = frozenset().union(*(cpus for _, cpus in hits))
-            are = "it is" if len(cpus) == 1 else "they are"
-            wrong.append((node, f"{who} could run on {named(cpus)}; {are} reserved ({', '.join(node.by)})"))
-    return _proven(s, wrong, f"none of them allowed on {', '.join(dict.fromkeys(reserved))}")
+        reserved_here = parse(node.reserved or "")
+        if violations := [(process, cpus) for process in node.processes if (cpus := _allowed(process) & reserved_here)]:
+            *most, last = [_count_and_role(process) for process, _ in violations]
+            culprits = f"{', '.join(most)} and {last}" if most else last
+            cpus = frozenset().union(*(cpus for _, cpus in violations))
+            verb = "it is" if len(cpus) == 1 else "they are"
+            wrong.append((node, f"{culprits} could run on {named(cpus)}; {verb} reserved ({', '.join(node.by)})"))
+    return _conclude(s, wrong, f"none of them allowed on {', '.join(dict.fromkeys(reserved))}")
 
 
 def reserved_agree(s: Observation) -> Finding:
@@ -64,17 +64,17 @@ def reserved_agree(s: Observation) -> Finding:
     if not record:
         return unchecked("reserved CPUs were not looked for")
     if wrong := [(n, text) for n in record.nodes for text in n.problems]:
-        return failed(_sentences(wrong))
+        return failed(_join_sentences(wrong))
     sources = list(dict.fromkeys(source for n in record.nodes for source in n.by))
     return passed(f"{' and '.join(sources)} agree") if len(sources) > 1 else NOT_APPLICABLE
 
 
-def _proven(s: Observation, wrong: Sequence[tuple[NodesCpus, str]], proof: str) -> Finding:
-    """Fail if anything is wrong on a node; pass with `proof` if every process was seen often enough."""
+def _conclude(s: Observation, wrong: Sequence[tuple[NodesCpus, str]], proof: str) -> Finding:
+    """Fail if anything is wrong on a node; pass with `proof` if every process was read often enough."""
     nodes = s.run.cpus.nodes if s.run.cpus else ()
     if wrong:
-        return failed(_sentences(wrong))
-    if reason := _why_unproven(s, nodes):
+        return failed(_join_sentences(wrong))
+    if reason := _explain_unproven(s, nodes):
         return unchecked(reason)
     counts: Counter[str] = Counter()
     for node in nodes:
@@ -85,12 +85,12 @@ def _proven(s: Observation, wrong: Sequence[tuple[NodesCpus, str]], proof: str) 
     return passed(f"{kinds} on {human_count(hosts, 'node')} looked at {human_count(looks, 'time')} or more, {proof}")
 
 
-def _sentences(wrong: Sequence[tuple[NodesCpus, str]]) -> str:
+def _join_sentences(wrong: Sequence[tuple[NodesCpus, str]]) -> str:
     return "; ".join(list(dict.fromkeys(f"{_hosts(node)}: {text}" for node, text in wrong))[:SHOWN_NODES])
 
 
-def _not_as_bound(node: NodesCpus, bound: Mapping[str, int]) -> Iterator[str]:
-    """A sentence for each kind of process of a node that could run on CPUs that it was not bound to.
+def _find_unbound(node: NodesCpus, bound: Mapping[str, int]) -> Iterator[str]:
+    """Yield a sentence for each kind of process of a node that could run on CPUs that it was not bound to.
 
     `bound`: mask -> planned number of ranks or workers with that mask.
     """
@@ -124,8 +124,8 @@ def _union(*masks: str) -> CpuSet:
     return frozenset().union(*map(parse, masks))
 
 
-def _why_unproven(s: Observation, nodes: Sequence[NodesCpus]) -> str | None:
-    """Why the looks prove nothing, or None if they do."""
+def _explain_unproven(s: Observation, nodes: Sequence[NodesCpus]) -> str | None:
+    """Why the readings prove nothing, or None if they prove a pass."""
     runtime_s = s.parsed.figures.get("runtime_s")
     for node in nodes:
         if node.seen < node.expected:
@@ -137,7 +137,7 @@ def _why_unproven(s: Observation, nodes: Sequence[NodesCpus]) -> str | None:
             return f"{_hosts(node)}: looked at {human_count(node.looks, 'time')} only; {LOOKS} looks are needed"
         if runtime_s is not None and node.gap_s > max(_LONG_S, runtime_s / 2):
             return f"{_hosts(node)}: no look for {node.gap_s:g} s of {runtime_s:g} s"
-        # several phases in one command: three looks must fall into this phase even with the longest pause between looks
+        # several phases share a command: three readings must fall into this phase even with the longest pause between
         if tools()[s.point.tool].together and (runtime_s is None or runtime_s < LOOKS * node.gap_s):
             took = "its duration is unknown" if runtime_s is None else f"it took {runtime_s:.3g} s"
             apart = f"looks are up to {node.gap_s:g} s apart"

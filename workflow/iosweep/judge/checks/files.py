@@ -1,4 +1,4 @@
-"""The files that a phase works on: complete, unchanged, new where that is asked for, flushed; and their content."""
+"""The files that a phase works on: complete, unchanged, new where requested, flushed; and their content."""
 
 from __future__ import annotations
 
@@ -111,13 +111,13 @@ def durable(s: Observation) -> Finding:
 # Content
 
 
-#: Data that compresses by this or more, or repeats more pages, is not random: random data has 1.00, and repeats none.
+#: Data with this compression ratio or more, or more repeated pages, is not random: random data has 1.00 and none.
 _RATIO, _REPEATED = 1.15, 0.01
-#: The slowest worker of a sequential phase is assumed to write at least at the mean rate divided by this.
+#: The slowest worker of a sequential phase is assumed to write at the mean rate divided by this, or faster.
 _WORKERS = 4
-#: A phase that may have left more than this share of the files unwritten does not show that its data is random.
+#: If more than this share of the files may be unwritten, their blocks do not show that the phase's data is random.
 _STALE = 0.5
-#: If more than the first share is unwritten, some workers may be late: up to the second share more may be old data.
+#: If more than the first share is unwritten, some workers may lag: up to the second share more may be old data.
 _EVEN, _UNEVEN = 0.02, 0.3
 
 
@@ -131,44 +131,44 @@ def incompressible(s: Observation) -> Finding:
     sample = files.sample
     if sample is None or not sample.bytes:
         return unchecked(files.unread or "no blocks of the files were read back")
-    new, tools_data = files.role == "fresh", writes and s.point.options.get("data") != "random"
-    untouched = _untouched(s) if writes else 0.0
-    old = min(1.0, untouched + _UNEVEN) if untouched > _EVEN else 0.0  # share of blocks from before the phase
-    if new and sample.zero_bytes <= max(old, untouched) * sample.bytes:  # these sectors may never have been written
+    is_new, own_data = files.role == "fresh", writes and s.point.options.get("data") != "random"
+    unwritten = _unwritten_share(s) if writes else 0.0
+    old = min(1.0, unwritten + _UNEVEN) if unwritten > _EVEN else 0.0  # share of blocks from before the phase
+    if is_new and sample.zero_bytes <= max(old, unwritten) * sample.bytes:  # such sectors may never have been written
         if sample.zero_bytes == sample.bytes:
             return unchecked("only zeros were read back, and not all of the files was written")
         sample = structs.replace(sample, bytes=sample.bytes - sample.zero_bytes, zero_bytes=0)
-    old = 0.0 if new else old
-    figures = _figures(sample)
-    repeats = s.parsed.evidence.repeats if writes and not tools_data else ""
+    old = 0.0 if is_new else old
+    figures = _format_sample(sample)
+    repeats = s.parsed.evidence.repeats if writes and not own_data else ""
     if repeats:  # pages that the tool repeats do not show that its other data is not random
         sample = structs.replace(sample, bytes=sample.bytes - sample.repeated_bytes, repeated_bytes=0)
     if _compresses(sample, old):
-        if tools_data:
+        if own_data:
             return unchecked(f"{figures} (data: tool_default); it matters where the storage compresses or deduplicates")
         return failed(f"data compresses or deduplicates: {figures}")
-    if old and (untouched > _STALE or _compresses(sample)):
+    if old and (unwritten > _STALE or _compresses(sample)):
         return unchecked(f"{figures}, but up to {100 * old:.0f} % of them may have been there before the phase")
     return unchecked(f"{figures}: {repeats}; it matters where the storage deduplicates") if repeats else passed(figures)
 
 
 def _compresses(sample: Sample, old: float = 0.0) -> bool:
-    """Whether blocks compress or repeat, if a share `old` is not counted. Compressing storage hardly stores zeros."""
+    """Whether blocks compress or repeat, without a share `old`. Zeros count as repeated: compression removes them."""
     repeated = sample.repeated_bytes + sample.zero_bytes
     return repeated > (_REPEATED + old) * sample.bytes or sample.bytes * (1 - old) >= _RATIO * sample.compressed_bytes
 
 
-def _untouched(s: Observation) -> float:
+def _unwritten_share(s: Observation) -> float:
     """The share of the sampled part of the files that the phase may not have written: e^-passes for random I/O."""
     written = s.parsed.figures.get("bytes_written") or 0
     size = s.run.files.set_bytes or s.point.volume_bytes
-    if s.run.files.role != "fresh" and not s.phase.random:  # the first blocks of the files were read
+    if s.run.files.role != "fresh" and not s.phase.random:  # the sample is from the beginning of the files
         transfer = int(s.point.options.get("transfer_size") or 1)
         size = _WORKERS * first_bytes(transfer, max(1, s.run.files.files))
     return math.exp(-written / size) if size else 0.0
 
 
-def _figures(sample: Sample) -> str:
+def _format_sample(sample: Sample) -> str:
     """`in 32 blocks of 4 files (256 KiB): compression 1.00:1, no duplicates`"""
     ratio = sample.bytes / max(1, sample.compressed_bytes)
     blocks = f"{human_count(sample.blocks, 'block')} of {human_count(sample.files, 'file')}"

@@ -1,4 +1,4 @@
-"""What disturbed a phase: other campaigns, others on the CPUs and on the target, a hypervisor, a quota."""
+"""What disturbed a phase: other campaigns, others on the CPUs and the target, a hypervisor, quotas and limits."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def exclusive(s: Observation) -> Finding:
 #: Share of CPU time that other processes may use, of a node and of the CPUs of a rank or worker: daemons use a few
 #: percent, another job far more.
 OTHER_LOAD = 0.25
-#: Shares of its periods and of the time in which a CPU quota may stop the tool: the error that a figure may have.
+#: Shares of periods and of the time for which a CPU quota may throttle the tool: the error that a figure may have.
 _STOPPED, _STOPPED_TIME = 0.05, 0.02
-#: From this share of an I/O limit on, the limit is measured and not the storage: limits let short bursts through.
+#: At this share of an I/O limit, the limit is measured and not the storage: limits let short bursts through.
 _LIMITED = 0.9
 #: Bytes that others may move, as a share of the tool's bytes: as OTHER_LOAD.
 OTHER_IO = 0.25
-#: Bytes that others may move besides, in total and per second: logs and a desktop's background I/O.
+#: Bytes that others may move in addition, in total and per second: logs and a desktop's background I/O.
 _BYTES, _BYTES_PER_S = 16 << 20, 4 << 20
-#: Most copies that a file system is assumed to write, whatever was counted while a data set was written: those of a
+#: Maximum number of copies that a file system is assumed to write, whatever was counted while a data set was written: a
 #: mirror with a data journal.
-_COPIES = 4.0
-#: Most metadata bytes per write (journal, inode, bitmaps: a block of 4 KiB each), and most bytes that a client reads
-#: for a small read.
+_MAX_COPIES = 4.0
+#: Maximum metadata bytes per write (journal, inode, bitmaps: a block of 4 KiB each), and maximum bytes that a client
+#: reads for a small read.
 _WRITE_BYTES, _READ_BYTES = 16 << 10, 64 << 10
 
 
@@ -51,17 +51,17 @@ def other_load(s: Observation) -> Finding:
         return unchecked(f"the node's load was not read ({needs_time})")
     if load.steal > OTHER_LOAD:
         return failed(f"the hypervisor withheld {load.steal:.0%} of the CPU time", True)
-    where, used, bound = _on_node(s, load.host), "", load.bound
+    where, usage, bound = _on_node(s, load.host), "", load.bound
     if load.other is not None and load.other > OTHER_LOAD:
-        used = f"{load.other:.0%} of the CPU time{where}{_top_processes(load.top)}"
+        usage = f"{load.other:.0%} of the CPU time{where}{_top_processes(load.top)}"
     elif bound and bound.other > OTHER_LOAD:
         cpus = f"CPU{'' if bound.cpus.isdecimal() else 's'} {bound.cpus}{_on_node(s, bound.host)}"
-        used = f"{bound.other:.0%} of {cpus}, where a rank or worker was bound{_top_processes(bound.top)}"
-    if used:
+        usage = f"{bound.other:.0%} of {cpus}, where a rank or worker was bound{_top_processes(bound.top)}"
+    if usage:
         if load.client is None:
             why = "its processes were not found"
-            return unchecked(f"others used {used}, and the client of {s.fstype} may be one of them: {why}")
-        return failed(f"other processes used {used}", True)
+            return unchecked(f"others used {usage}, and the client of {s.fstype} may be one of them: {why}")
+        return failed(f"other processes used {usage}", True)
     if unread := load.unread:
         return unchecked(f"the load of {', '.join(unread[:SHOWN_NODES])} was not read ({needs_time})")
     if load.other is None:
@@ -79,7 +79,7 @@ def _on_node(s: Observation, host: str) -> str:
 
 
 def _top_processes(top: Sequence[Other]) -> str:
-    """` (NAME of USER 30%, ...)`: the other processes that used most CPU time."""
+    """` (NAME of USER 30%, ...)`: the other processes that used the most CPU time."""
     each = (f"{other.name}{f' of {other.user}' if other.user else ''} {other.share:.0%}" for other in top)
     return f" ({', '.join(each)})" if top else ""
 
@@ -132,16 +132,16 @@ def other_io(s: Observation) -> Finding:
         return unchecked(f"the target is memory ({s.fstype}): no counter sees what others do")
     if not s.run.moved or not trusts(s, counter):
         return unchecked(no_counter(s))
-    counted, evidence = False, []
+    any_counted, evidence = False, []
     for host, parsed, moved in work_by_node(s):
         name = (moved[0].device if kind.local else f"the client ({moved[0].client})") if moved else ""
         for verb, seen, by_tool, allowed in _moved_by_direction(s, counter, parsed, moved):
-            counted, others = True, max(0.0, seen - by_tool)
+            any_counted, others = True, max(0.0, seen - by_tool)
             sentence = f"others {verb} {human_size(round(others))} of {human_size(seen)} on {name}{_on_node(s, host)}"
             if others > allowed:
                 return failed(sentence, True)
             evidence += [sentence] if seen else []
-    if not counted:
+    if not any_counted:
         return unchecked("what the tool or the target moved was not counted, or cannot be told from the file system's")
     return passed("; ".join(evidence[: 2 * SHOWN_NODES]) or f"the {counter} counted no bytes that may be others'")
 
@@ -154,14 +154,14 @@ def _moved_by_direction(
     transfer = max(1, int(s.point.options.get("transfer_size") or 1))
     background = sum(_BYTES + _BYTES_PER_S * node.window_s for node in moved)
     for verb, key in (("read", "read_bytes"), ("wrote", "written_bytes")):
-        seen, counted = total(moved, f"{counter}_{key}"), total(moved, f"tool_{key}")
+        seen, tool_counted = total(moved, f"{counter}_{key}"), total(moved, f"tool_{key}")
         reported = parsed.figures.get(f"bytes_{key.removesuffix('_bytes')}", 0.0) if is_only_phase else None
-        if seen is None or (counted is None and reported is None):
+        if seen is None or (tool_counted is None and reported is None):
             continue
-        by_tool = max(counted or 0.0, reported or 0.0)
+        by_tool = max(tool_counted or 0.0, reported or 0.0)
         allowed = OTHER_IO * by_tool + background
         if verb == "read":
-            if counter == "client" and not s.point.options.get("o_direct"):  # it reads ahead, and at least a page
+            if counter == "client" and not s.point.options.get("o_direct"):  # readahead, and whole pages
                 allowed += max(by_tool, by_tool / transfer * _READ_BYTES)
         elif s.fstype in fs_types.COPY_ON_WRITE and by_tool:
             continue
@@ -175,7 +175,7 @@ def _moved_by_direction(
 
 def _copies(s: Observation, counter: str, moved: Sequence[Moved]) -> float:
     """How often a file system writes each byte, as counted while a data set was written. A local file system writes a
-    byte more than once only to several devices or to a data journal; otherwise others wrote, and may still write."""
+    byte more than once only to several devices or a data journal; otherwise others wrote, and may still write."""
     if counter == "device" and not any("," in node.device for node in moved) and "data=journal" not in (s.mount or ""):
         return 1.0
-    return min(_COPIES, max(1.0, getattr(s.run.files.counted, counter, None) or 1.0))
+    return min(_MAX_COPIES, max(1.0, getattr(s.run.files.counted, counter, None) or 1.0))

@@ -1,4 +1,4 @@
-"""Whether the tool ended well, ran as it was asked to, and moved the bytes that it reports."""
+"""Whether the tool ended well, ran as requested, and moved the bytes that it reports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iosweep.text import human_count, printable, some
 from iosweep.tools import Parsed, reading, tools
 from iosweep.units import human_duration, human_size
 
-#: Signals that others send, so that another try may help: a crash would happen again.
+#: Signals that come from outside, so that a retry may help: a crash would recur.
 FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
 
 
@@ -51,7 +51,7 @@ def exit_status(s: Observation) -> Finding:
 
 
 def not_run(reason: str) -> Finding:
-    """A fail for a tool that was not started. Another try may help unless the reason is a lasting cause."""
+    """A failure for a tool that was not started. A retry may help unless the cause is permanent."""
     why = cause(reason)
     return failed(f"{why.text}: {reason}" if why else reason, retry=why is None or why.retry)
 
@@ -90,13 +90,13 @@ def tool_doubts(s: Observation) -> Finding:
     return passed("no line puts the figures in doubt")
 
 
-# What was asked for
+# What was requested
 
 
-#: Seconds that start-up and end may take on a busy node: fio took up to 0.65 s in 99 % of 1,765 phases, many on a busy
-#: machine, and 1.6 s at most; a launcher takes longer.
+#: Seconds that startup and shutdown may take on a busy node: fio took up to 0.65 s in 99 % of 1,765 phases, many on a
+#: busy machine, and 1.6 s at most; a launcher takes longer.
 START_S, LAUNCH_S = 2.0, 3.0
-#: More seconds for each file (opened and closed), and for each rank or worker (forked).
+#: Additional seconds for each file (opened and closed), and for each rank or worker (forked).
 FILE_S, WORKER_S = 0.001, 0.02
 
 
@@ -127,8 +127,8 @@ def workers(s: Observation) -> Finding:
         if ranks is None:
             return unchecked("the tool does not say")
         if ranks != planned:
-            another = "was it built with another MPI than its launcher?"
-            return failed(f"the tool ran with {human_count(ranks, 'rank')}, {planned} were asked for: {another}")
+            hint = "was it built with another MPI than its launcher?"
+            return failed(f"the tool ran with {human_count(ranks, 'rank')}, {planned} were asked for: {hint}")
         if nodes != s.point.nodes:
             return failed(f"the tool ran on {human_count(nodes, 'node')}, {s.point.nodes} were asked for")
         ran_on = s.run.ran_on
@@ -156,20 +156,20 @@ def in_flight(s: Observation) -> Finding:
     rate, latency_s = s.parsed.figures["ops_per_s"], s.parsed.figures.get("latency_mean_s")
     if latency_s is None:
         return unchecked("the tool does not time single I/Os")
-    asked = s.point.tasks * int(s.point.options.get("queue_depth") or 1)
+    requested = s.point.tasks * int(s.point.options.get("queue_depth") or 1)
     runtime_s, clock_s = s.parsed.figures["runtime_s"], s.parsed.evidence.clock_s
-    if wrong := reading.too_many_in_flight(rate, latency_s, asked, runtime_s, clock_s):
+    if wrong := reading.too_many_in_flight(rate, latency_s, requested, runtime_s, clock_s):
         return failed(f"rate and latency contradict each other: {wrong}")
-    return passed(f"{rate * latency_s:.2f} in flight on average, {asked} at most were asked for")
+    return passed(f"{rate * latency_s:.2f} in flight on average, {requested} at most were asked for")
 
 
-#: The tool's clock may be ahead by this share of its run time, the error that a figure may have, plus these seconds:
-#: the two clocks are read at slightly different moments.
+#: The tool's clock may be ahead by this share of its runtime, the error that a figure may have, plus these seconds: the
+#: two clocks are read at slightly different moments.
 _AHEAD, _SLACK_S = 0.02, 0.05
-#: Share by which it may be behind, without start-up: a busy node delays the end of a process, too. A clock at half
-#: speed is still found.
+#: Share by which it may be behind, besides startup: a busy node also delays the end of a process. A clock at half speed
+#: is still detected.
 _BEHIND = 0.5
-#: A clock is judged slow only if the tool timed this many times the longest start-up.
+#: A clock is judged slow only if the tool timed at least this multiple of the longest startup.
 _COMPARABLE = 4 / 3
 
 
@@ -182,17 +182,17 @@ def clock(s: Observation) -> Finding:
     if timed_s > wall_s * (1 + _AHEAD) + _SLACK_S:
         return failed(f"the tool timed {timed_s:.2f} s, and all of it took {wall_s:.2f} s: its clock is fast")
     files = s.point.tasks * int(s.point.options.get("files_per_thread") or 1)
-    most_s = (LAUNCH_S if tools()[s.point.tool].mpi else START_S) + WORKER_S * s.point.tasks + FILE_S * files
+    startup_s = (LAUNCH_S if tools()[s.point.tool].mpi else START_S) + WORKER_S * s.point.tasks + FILE_S * files
     times = f"the tool timed {timed_s:.2f} s of the {wall_s:.2f} s of its process"
-    beside_s = wall_s - timed_s - evidence.untimed_s
-    if beside_s <= _BEHIND * timed_s:
+    other_s = wall_s - timed_s - evidence.untimed_s
+    if other_s <= _BEHIND * timed_s:
         return passed(times)
-    most_beside_s = _BEHIND * timed_s + most_s
-    if timed_s < _COMPARABLE * most_s or beside_s <= most_beside_s:
-        return unchecked(f"{times}, which is too short beside its start-up (up to {human_duration(most_s)})")
-    still_s = max((moved.still_s for moved in s.run.moved.values()), default=0.0)
-    if beside_s - still_s <= most_beside_s:
-        return failed(f"{times}: our agent there stood still for {still_s:.2f} s (stopped?)", retry=True)
+    limit_s = _BEHIND * timed_s + startup_s
+    if timed_s < _COMPARABLE * startup_s or other_s <= limit_s:
+        return unchecked(f"{times}, which is too short beside its start-up (up to {human_duration(startup_s)})")
+    stopped_s = max((moved.still_s for moved in s.run.moved.values()), default=0.0)
+    if other_s - stopped_s <= limit_s:
+        return failed(f"{times}: our agent there stood still for {stopped_s:.2f} s (stopped?)", retry=True)
     return failed(f"{times}: its clock is slow, or it did not time all that it did")
 
 
@@ -227,7 +227,7 @@ def arithmetic(s: Observation) -> Finding:
     if moved is None:
         return NO_OUTPUT
     by_rate, by_ops = evidence.rate_times_runtime_bytes, figures["ops"] * int(s.point.options["transfer_size"] or 0)
-    # times are as coarse as the tool's clock
+    # times have the resolution of the tool's clock
     slack = 0.01 + 2 * evidence.clock_s / max(figures["runtime_s"], 0.001)
     if abs(by_rate - moved) > slack * moved or abs(by_ops - moved) > slack * moved:
         return failed(f"{moved:,} bytes moved, but rate x time is {by_rate:,.0f} and operations x size {by_ops:,}")
@@ -238,11 +238,11 @@ def volume(s: Observation) -> Finding:
     """A phase with a fixed volume moved that volume exactly once."""
     if s.point.phase_time_s is not None:
         return NOT_APPLICABLE
-    moved, asked = s.parsed.evidence.transferred_bytes, s.point.volume_bytes
+    moved, requested = s.parsed.evidence.transferred_bytes, s.point.volume_bytes
     if moved is None:
         return NO_OUTPUT
-    if moved != asked:
-        return failed(f"{moved:,} bytes were moved, not {asked:,}")
+    if moved != requested:
+        return failed(f"{moved:,} bytes were moved, not {requested:,}")
     return passed(f"{human_size(moved)} moved")
 
 
@@ -258,16 +258,16 @@ def queue_depth(s: Observation) -> Finding:
     if not levels:
         return unchecked("the tool does not say")
     if s.point.options.get("ioengine") == "libaio" and not s.point.options.get("o_direct"):
-        # libaio waits for each I/O when it submits it, unless all is cached
+        # buffered I/O blocks at submission with libaio, unless it is cached
         figures = s.parsed.figures
-        whole_s, after_s = (figures.get(name) for name in ("latency_mean_s", "completion_latency_mean_s"))
+        total_s, completion_s = (figures.get(name) for name in ("latency_mean_s", "completion_latency_mean_s"))
         waits = ""
-        if whole_s is not None and after_s is not None:
-            waits = reading.waits_at_submission(figures["ops_per_s"], whole_s, after_s, s.point.tasks)
+        if total_s is not None and completion_s is not None:
+            waits = reading.waits_at_submission(figures["ops_per_s"], total_s, completion_s, s.point.tasks)
         if waits:
             return failed(waits)
         return unchecked("without O_DIRECT libaio waits for each I/O, and fio's own queue says nothing")
-    # fio's levels: 1, 2, 4 ... >=64; each counts I/Os from this depth up to the next level
+    # fio's levels are 1, 2, 4 ... >=64; each counts the I/Os from its depth up to the next level
     level = min(1 << (depth.bit_length() - 1), 64)
     reached = sum(percent for name, percent in levels.items() if int(name.lstrip(">=")) >= level)
     if reached < 50:
@@ -277,14 +277,14 @@ def queue_depth(s: Observation) -> Finding:
     return passed(f"{reached:.0f} % of the I/O at depth {level} or more")
 
 
-#: Share of the requested I/Os that must be in flight: with fewer, half the depth would measure the same.
+#: Minimum share of the requested I/Os in flight: with fewer, half the depth would measure the same.
 _LEAST_IN_FLIGHT = 0.5
 
 
 def _few_in_flight(s: Observation, depth: int) -> str:
     """A sentence if fewer than half of the requested I/Os were in flight; empty if not, or if unknown.
 
-    No I/O is in flight during the flush at the end, which is part of the run time: of a timed phase, only the requested
+    No I/O is in flight during the flush at the end, which is part of the runtime: for a timed phase, only the requested
     time counts; a phase with a fixed volume and a flush is not judged.
     """
     mean_s, runtime_s = (s.parsed.figures.get(name) for name in ("latency_mean_s", "runtime_s"))
@@ -294,10 +294,10 @@ def _few_in_flight(s: Observation, depth: int) -> str:
     worker_s = s.parsed.evidence.worker_seconds / s.point.tasks or runtime_s
     issuing_s = min(worker_s, time_s) if time_s else worker_s
     computing = s.parsed.evidence.computing if depth == 1 else 0.0
-    reached, asked = s.parsed.figures["ops"] * mean_s / issuing_s, s.point.tasks * depth
-    if reached >= (_LEAST_IN_FLIGHT - computing) * asked:
+    reached, requested = s.parsed.figures["ops"] * mean_s / issuing_s, s.point.tasks * depth
+    if reached >= (_LEAST_IN_FLIGHT - computing) * requested:
         return ""
-    return f"{reached:.1f} I/Os were in flight on average, where {asked:.0f} were asked for"
+    return f"{reached:.1f} I/Os were in flight on average, where {requested:.0f} were asked for"
 
 
 def plausible(s: Observation) -> Finding:

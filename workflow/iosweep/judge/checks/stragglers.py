@@ -1,4 +1,4 @@
-"""Whether a node, worker or rank was a straggler, and the rates by which that is decided."""
+"""Whether a node, worker or rank was a straggler, and the rates that decide it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from iosweep.node.cpus import parse
 from iosweep.store.record import Finding
 from iosweep.tools import Parsed
 
-#: Share of the median below which a node or worker is a straggler: a worker does fewer I/Os than a node, so chance
-#: moves its rate more.
+#: Share of the median below which a node or worker is a straggler: a worker does fewer I/Os than a node, so its rate
+#: varies more by chance.
 SLOW = {"node": 0.75, "worker": 0.5}
-#: A straggler must also be this many robust deviations below the median: otherwise the slowest of many is always one.
+#: A straggler must also be this many robust standard deviations below the median: the slowest of many is always slow.
 DEVIATIONS = 5.0
-#: With only two nodes or workers: share of the faster one's rate, because two rates show no scatter.
+#: With only two nodes or workers: the same as a share of the faster rate, because two rates show no scatter.
 SLOW_OF_TWO = {"node": 0.5, "worker": 0.1}
-#: Least I/Os per node or worker on average: chance moves a rate from 100 I/Os by 10 %.
+#: Minimum I/Os per node or worker on average: a rate from 100 I/Os varies by 10 % by chance.
 LEAST_OPS = 100
 #: If more than this share is slow, the slow ones are a second kind (an older generation of nodes), not stragglers.
 MOST_STRAGGLERS = 0.25
-#: Least seconds of a phase with a fixed count or volume, in which workers stop when they are done: in a shorter one a
-#: tick of the scheduler is a large part of a worker's time.
+#: Minimum seconds of a phase with a fixed count or volume, in which workers stop when they are done: in a shorter phase
+#: a scheduler tick is a large part of a worker's time.
 LEAST_S = 1.0
 
 
@@ -64,7 +64,7 @@ def even(s: Observation) -> Finding:
 
 
 def _stragglers(kind: str, rates: Sequence[NodeRate]) -> list[str]:
-    """Nodes or workers that are far slower than the others, in words, the slowest first."""
+    """Phrases about nodes or workers that are far slower than the others, the slowest first."""
     ranked = sorted(rates, key=rate)
     names = [
         f"node {r.host}" if r.worker is None else f"worker {r.worker}{f' on {r.host}' * bool(r.host)}" for r in ranked
@@ -87,21 +87,21 @@ def _stragglers(kind: str, rates: Sequence[NodeRate]) -> list[str]:
 
 
 def rate(measured: NodeRate) -> float:
-    """Bytes per second, or operations where no bytes are moved."""
+    """Bytes per second, or operations per second where no bytes are moved."""
     return measured.bandwidth_bytes_per_s or measured.ops_per_s or 0.0
 
 
 def slowest_share(rates: Sequence[NodeRate]) -> float | None:
-    """The lowest rate as a share of the median; None with fewer than two rates, or where most are zero."""
+    """The lowest rate as a share of the median; None with fewer than two rates, or if the median is zero."""
     middle = median(map(rate, rates)) if len(rates) > 1 else 0.0
     return min(map(rate, rates)) / middle if middle else None
 
 
 def rates_of_run(parsed: Parsed, streams: Mapping[str, bytes], hosts: Sequence[str]) -> Sequence[NodeRate]:
-    """Rates of nodes and workers: as the tool reports them, with ranks dealt to their nodes; else as the kernel counted
-    each rank, if it counted every rank of every node.
+    """Rates of nodes and workers: as the tool reports them, with ranks assigned to their nodes; else as the kernel
+    counted each rank, if it counted every rank of every node.
 
-    hosts: the nodes of the run in their order, over which launchers deal ranks in blocks.
+    hosts: the nodes of the run, in the order in which launchers place blocks of ranks.
     """
     reported = parsed.evidence.node_rates
     if reported:

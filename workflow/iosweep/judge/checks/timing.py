@@ -13,14 +13,14 @@ from iosweep.store.record import Finding
 from iosweep.tools import CLOCK_S, tools
 from iosweep.tools.reading import LEAST_RUNTIME_S, LEAST_TICKS, too_short_to_be_steady
 
-#: Shares of the requested time that a timed phase must and may run for: fio's phases of 60 s took 0.98 to 1.05 of it.
+#: Minimum and maximum runtime of a timed phase, as shares of the requested time: fio took 0.98 to 1.05 of 60 s.
 SHORTEST, LONGEST = 0.98, 1.05
-#: Seconds that any phase may exceed its time: in a phase of one second a tick is a large share.
+#: Seconds by which any phase may exceed its time: in a phase of one second a tick is a large share.
 SLACK_S = 0.1
-#: An I/O that takes less does not hang: a busy disk takes that long.
+#: An I/O that takes less than this is not hung: a busy disk takes that long.
 HUNG_S = 0.5
 #: Nodes may begin or end this share of the common time apart: it lowers the figure by as much, and a figure from
-#: iosweep may differ by 2 % from the same command by hand.
+#: iosweep may differ by 2 % from that of the same command run by hand.
 WINDOW = 0.02
 
 
@@ -35,12 +35,12 @@ def duration(s: Observation) -> Finding:
         if runtime < LEAST_TICKS * clock_s:
             return failed(f"{too_short}: raise {'files_per_thread' if s.phase.kind == 'metadata' else 'file_size'}")
         return passed(f"{runtime:.3f} s")
-    asked = s.point.phase_time_s
-    if runtime < SHORTEST * asked:
-        return failed(f"ran for {runtime:.2f} s of {asked:.2f} s")
+    requested_s = s.point.phase_time_s
+    if runtime < SHORTEST * requested_s:
+        return failed(f"ran for {runtime:.2f} s of {requested_s:.2f} s")
     if runtime < LEAST_TICKS * clock_s:
         return failed(f"{too_short}: raise phase_time")
-    return passed(f"{runtime:.2f} s of {asked:.2f} s")
+    return passed(f"{runtime:.2f} s of {requested_s:.2f} s")
 
 
 def long_enough(s: Observation) -> Finding:
@@ -56,16 +56,16 @@ def long_enough(s: Observation) -> Finding:
 
 def overtime(s: Observation) -> Finding:
     """A timed phase did not continue long after its time (slow or hung I/O), but for the flush that was asked for."""
-    runtime, asked = s.parsed.figures["runtime_s"], s.point.phase_time_s
-    if asked is None:
+    runtime, requested_s = s.parsed.figures["runtime_s"], s.point.phase_time_s
+    if requested_s is None:
         return NOT_APPLICABLE
-    if runtime > max(LONGEST * asked, asked + SLACK_S):
+    if runtime > max(LONGEST * requested_s, requested_s + SLACK_S):
         flushed = s.phase.writes and bool(s.point.options.get("fsync")) and s.parsed.evidence.confirms("fsync")
         # an I/O that hung at the end took as long as the rest of the run
-        if flushed and s.parsed.figures.get("latency_max_s", 0.0) < max(runtime - asked, HUNG_S):
-            return passed(f"{runtime:.2f} s of {asked:.2f} s, the flush at the end included")
-        return failed(f"ran for {runtime:.2f} s where {asked:.2f} s were asked for")
-    return passed(f"{runtime:.2f} s of {asked:.2f} s")
+        if flushed and s.parsed.figures.get("latency_max_s", 0.0) < max(runtime - requested_s, HUNG_S):
+            return passed(f"{runtime:.2f} s of {requested_s:.2f} s, the flush at the end included")
+        return failed(f"ran for {runtime:.2f} s where {requested_s:.2f} s were asked for")
+    return passed(f"{runtime:.2f} s of {requested_s:.2f} s")
 
 
 def common_window(s: Observation) -> Finding:
@@ -91,22 +91,22 @@ def common_window(s: Observation) -> Finding:
     return passed(f"all began within {skew_s:.3f} s, which may be {error_s:.3f} s off")
 
 
-#: Steady state as in SNIA's Performance Test Specification: number of rounds, their largest excursion, and the largest
+#: Steady state as in SNIA's Performance Test Specification: number of rounds, their maximum excursion, and the maximum
 #: slope of a line through them, as shares of the mean.
 WINDOWS, EXCURSION, SLOPE = 5, 0.20, 0.10
-#: Least I/Os per window on average, so that chance moves its mean by 5 % at most.
+#: Minimum I/Os per window on average: by chance its mean then varies by at most 5 %.
 LEAST_OPS_OF_WINDOW = 400
 
 
 def steady(s: Observation) -> Finding:
     """The rate of a timed phase stayed the same: the means of five windows differ by at most 20 %, and a line through
     them changes by at most 10 %. Phases under limits.shortest_phase are too short to judge it."""
-    asked, ops_per_s = s.point.phase_time_s, s.parsed.figures["ops_per_s"]
-    if asked is None:
+    requested_s, ops_per_s = s.point.phase_time_s, s.parsed.figures["ops_per_s"]
+    if requested_s is None:
         return NOT_APPLICABLE
-    if short := too_short_to_be_steady(asked, s.shortest_s):
+    if short := too_short_to_be_steady(requested_s, s.shortest_s):
         return failed(f"{short} (limits.shortest_phase)")
-    if short := too_short_to_be_steady(asked):
+    if short := too_short_to_be_steady(requested_s):
         return unchecked(short)
     total = summed(_series_of_nodes(s))
     if not total:
@@ -115,9 +115,9 @@ def steady(s: Observation) -> Finding:
             why = ", and the node's own counters do not show its I/O"
         return unchecked(f"{s.point.tool} left no rates over time{why}")
     values = total.values
-    if len(values) < WINDOWS or ops_per_s * asked < LEAST_OPS_OF_WINDOW * WINDOWS:
+    if len(values) < WINDOWS or ops_per_s * requested_s < LEAST_OPS_OF_WINDOW * WINDOWS:
         rates = f"{len(values)} rates over time of {ops_per_s:.3g} I/Os a second"
-        return unchecked(f"{rates} are too few to judge {asked:g} s")
+        return unchecked(f"{rates} are too few to judge {requested_s:g} s")
     edges = [len(values) * k // WINDOWS for k in range(WINDOWS + 1)]
     means = [fmean(values[a:b]) for a, b in pairwise(edges)]
     mean = fmean(means) or 1.0
@@ -134,7 +134,7 @@ def _series_of_nodes(s: Observation) -> list[Series]:
     while I/O was timed.
 
     Counters are not used for buffered writes, which the kernel writes back at any time, nor where they saw less than
-    half or more than twice of the bytes that the tool moved.
+    half or more than twice the bytes that the tool moved.
     """
     series = [each for each in s.parsed.evidence.series if each.worker is None]
     if logged := [each for each in series if each.name in ("bandwidth_bytes_per_s", "ops_per_s")]:
