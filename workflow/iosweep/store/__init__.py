@@ -3,6 +3,6 @@
 | module | what it does |
 |---|---|
 | record.py | types of documents: the record of a repetition at three depths, and the small documents |
-| store.py | results/<campaign>/: commits, supersedes and reads records; is it of another target; manifests |
-| ingested.py | documents of a campaign whose outputs were ingested |
+| store.py | results/<campaign>/: commits, supersedes and reads records; detects another target; manifests |
+| ingested.py | the documents of an ingested campaign |
 """

@@ -1,6 +1,6 @@
-"""ingested.json and ingested.zip: the outputs of tools that `iosweep ingest` took (docs/parsing.md).
+"""ingested.json and ingested.zip: the tool outputs that `iosweep ingest` accepted (docs/parsing.md).
 
-They replace plan and store: the tables are made from these files alone, again whenever a parser is improved.
+They replace plan and store: the tables are made from these files alone, and made again when a parser improves.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from iosweep.files.documents import Count, Damaged, Document, Moment, Name, Part
 from iosweep.text import human_count
 
 INGESTED, RAW = "ingested.json", "ingested.zip"
-#: The most bytes of a file: no output of a tool is larger.
+#: Size limit of a file: no output of a tool is larger.
 MOST_FILE_BYTES = 256 << 20
-#: Remedy for damage of these files, as the end of a sentence.
+#: Remedy for damage to these files, as the end of a message.
 CURE = "; `iosweep ingest --replace` with the same outputs makes it again"
 
 
@@ -39,7 +39,7 @@ class Ingested(Document, frozen=True, kw_only=True):
     made: Moment
     sources: tuple[str, ...]  # paths on the command line
     files: tuple[IngestedFile, ...]
-    refused: dict[str, Count]  # why files were not taken -> number of files
+    refused: dict[str, Count]  # why files were rejected -> number of files
 
 
 class IngestedFacts(Part, frozen=True, kw_only=True):
@@ -47,8 +47,8 @@ class IngestedFacts(Part, frozen=True, kw_only=True):
 
     files: dict[str, Count]  # kind -> number of files
     bytes: Count
-    refused: dict[str, Count]  # why files were not taken -> number of files
-    without_rows: dict[str, Count]  # why files that were taken give no row -> number of files
+    refused: dict[str, Count]  # why files were rejected -> number of files
+    without_rows: dict[str, Count]  # why accepted files give no row -> number of files
     left_out: dict[str, Count]  # why rows are not in the tables -> number of rows
 
 
@@ -58,7 +58,7 @@ def exists(results: Path) -> bool:
 
 
 def load(results: Path) -> tuple[Ingested, str]:
-    """ingested.json, and its digest for campaign.json. Raises FileNotFoundError, Damaged."""
+    """Load ingested.json; returns it with its digest for campaign.json. Raises FileNotFoundError, Damaged."""
     file = results / INGESTED
     data = documents.content(file, documents.MOST_DOCUMENT_BYTES)
     return documents.decode(data, Ingested, file), digest(data)
@@ -70,8 +70,8 @@ def digest(document: bytes) -> str:
 
 
 def read_files(results: Path, files: Sequence[IngestedFile]) -> Iterator[tuple[IngestedFile, bytes]]:
-    """Yields each file with its content. Raises FileNotFoundError, Damaged."""
-    with _archive(results) as archive:
+    """Yield each file with its content. Raises FileNotFoundError, Damaged."""
+    with _open_archive(results) as archive:
         for file in files:
             with archive.open(file.sha256) as member:
                 data = member.read(MOST_FILE_BYTES + 1)
@@ -81,10 +81,10 @@ def read_files(results: Path, files: Sequence[IngestedFile]) -> Iterator[tuple[I
 
 
 def find_damage(results: Path) -> list[str]:
-    """Sentences on damage of both files. Only sizes are compared here; `read_files` compares contents."""
+    """Messages about damage to both files. Only sizes are compared here; `read_files` compares contents."""
     try:
         files = load(results)[0].files
-        with _archive(results) as archive:
+        with _open_archive(results) as archive:
             sizes = {info.filename: info.file_size for info in archive.infolist()}
         if lost := [file for file in files if sizes.get(file.sha256) != file.bytes]:
             raise Damaged(results / RAW, f"it lacks {human_count(len(lost), 'file')}, such as {lost[0].path}")
@@ -96,8 +96,8 @@ def find_damage(results: Path) -> list[str]:
 
 
 @contextmanager
-def _archive(results: Path) -> Iterator[zipfile.ZipFile]:
-    """ingested.zip, open. Raises FileNotFoundError, and Damaged, also if the `with` block fails to read a member."""
+def _open_archive(results: Path) -> Iterator[zipfile.ZipFile]:
+    """Open ingested.zip. Raises FileNotFoundError, and Damaged, also if the `with` block fails to read a member."""
     path = results / RAW
     try:
         with (

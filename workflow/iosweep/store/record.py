@@ -1,7 +1,7 @@
 """Types of the JSON documents of a campaign: the record of a repetition, and the small documents (docs/store.md).
 
-A record, points/<point>/r<repetition>-<try>.json, is read to one of three depths: `RecordHead` is enough to decide
-which records count, `JudgedRecord` is the part that the tables need, `Record` is the whole.
+A record, points/<point>/r<repetition>-<try>.json, is read to one of three depths: `RecordHead` suffices to decide
+which records count, `JudgedRecord` is the part that the tables need, `Record` is everything.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class MeasuredTarget(Part, frozen=True, kw_only=True):
     """The file system that was measured."""
 
     directory: str
-    source: str  # when the directory was made; later mounts may name other servers (identify.same_source)
+    source: str  # when the directory was created; later mounts may name other servers (identify.same_source)
     fstype: str
     layout: tuple[str, ...] | None = None  # as configured
     layout_is: str  # as read
@@ -109,7 +109,7 @@ class Files(Part, frozen=True, kw_only=True):
     unclear: str = ""  # why it is unknown whether the files changed
     sample: Sample | None = None  # blocks that were read back
     unread: str = ""  # why no blocks were read back
-    counted: Counted | None = None  # shares that counters saw while data sets were written: the lowest of any set
+    counted: Counted | None = None  # shares that counters saw while data sets were written: the lowest of all sets
 
 
 class PhaseRun(Part, frozen=True, kw_only=True):
@@ -122,16 +122,16 @@ class PhaseRun(Part, frozen=True, kw_only=True):
     argvs: tuple[tuple[str, ...], ...] = ()  # all commands, if there were several
     exit_code: Integer = 0
     timed_out: bool = False
-    flooded: bool = False  # it was ended because it printed too much
+    flooded: bool = False  # it was killed because it printed too much
     stderr: str = ""  # the first 2,000 characters
     not_run: str = ""  # why the command was not started
     left_behind: tuple[str, ...] = ()  # processes that could not be killed, as `fio (pid 7) on n2`
-    ran_on: dict[str, Count] = field(default_factory=dict)  # host -> ranks that were seen there at once
+    ran_on: dict[str, Count] = field(default_factory=dict)  # host -> ranks that were seen there at the same time
     leftover: Count | None = None  # files that the phase left behind
     leftover_expected: Count | None = None
     exclusive: Exclusive | None = None
     load: Load | None = None
-    moved: dict[str, Moved] = field(default_factory=dict)  # host -> bytes by its counters
+    moved: dict[str, Moved] = field(default_factory=dict)  # host -> bytes moved, by its counters
     files: Files = Files()
     cpus: CpuRecord | None = None
 
@@ -187,7 +187,7 @@ class RecordHead(Document, frozen=True, kw_only=True):
     tool: ToolBuild
     target: MeasuredTarget
     retry: str | None = None  # why another try may help
-    retried: bool = False  # this is such a try
+    retried: bool = False  # whether this is such a try
     raw: Archive = Archive("", "", 0)
     judged: str = ""  # key of the judgment that made the rows (judge.verdict.key)
     rows: tuple[PhaseVerdict, ...] = ()
@@ -221,7 +221,7 @@ class JudgedRecord(RecordHead, frozen=True, kw_only=True):
 
     @property
     def facts_of(self) -> dict[str, str]:
-        """Each node that measured -> key of its facts."""
+        """host -> key of its facts, for each node that measured."""
         return self.nodes or {self.host: self.node}
 
 
@@ -252,8 +252,8 @@ class Needs(Part, frozen=True, kw_only=True, omit_defaults=True):
     sha256: str | None = None  # of a tool that did not run
     mpiexec: tuple[str, ...] | None = None  # the candidates
     launcher: str | None = None  # the launcher that does not start the tool's ranks
-    nodes: Count | None = None  # which the launcher must reach
-    ranks: Count | None = None  # which the launcher must start
+    nodes: Count | None = None  # number that the launcher must reach
+    ranks: Count | None = None  # number that the launcher must start
 
 
 class Missing(Document, frozen=True):
@@ -306,9 +306,9 @@ class ClaimedTarget(Document, frozen=True, kw_only=True):
     layout: tuple[str, ...] | None
     deadline: Deadline
     lock: PathText | None  # target.lock
-    file_system: str  # identity of the file system that it was made on (identify.identity)
+    file_system: str  # identity of the file system that it was created on (identify.identity)
     source: str  # mount source of that file system
-    tidied: bool  # all is removed, except the data sets that target.keep keeps
+    tidied: bool  # everything is removed, except data sets that target.keep keeps
 
     def __post_init__(self) -> None:
         for name, path in (("directory", self.directory), ("lock", self.lock or "")):
@@ -328,6 +328,6 @@ class ClaimedTarget(Document, frozen=True, kw_only=True):
         )
 
 
-#: Type of document -> the folder of its files; and type -> the name of the only file of this type.
+#: Document type -> the folder of its files; document type -> the name of its only file.
 FOLDERS: Mapping[type[Document], str] = {Refusal: "refusals", DataSet: "sets", NodeFacts: "nodes"}
 FILES: Mapping[type[Document], str] = {Marker: "iosweep", TotalSpent: "spent", ClaimedTarget: "target"}

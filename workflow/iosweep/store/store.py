@@ -1,7 +1,7 @@
 """The store of a campaign, results/<campaign>/: reading and writing its files (docs/store.md).
 
-No measurement is ever deleted. A file is written under a temporary name, synced and renamed; the archive of a
-repetition comes first, its record, which has the archive's hash and size, last. Each document contains its digest. A
+No measurement is ever deleted. A file is written under a temporary name, synced and renamed: first the archive of
+a repetition, then its record, which has the archive's hash and size. Each document contains its digest. A
 damaged document is skipped, and `Store.damaged` says why.
 """
 
@@ -46,15 +46,15 @@ from iosweep.text import human_count, printable, some
 
 #: File name of a record.
 RECORD_FILE = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})\.json\Z")
-#: File name of a record, also of a record that no longer counts. An archive without a record is no try: its runner was
-#: killed before the commit, and the next runner overwrites it.
+#: File name of a record, even one that no longer counts. An archive without a record is no try: its runner was killed
+#: before the commit, and the next runner overwrites it.
 _ANY_TRY = re.compile(r"r([0-9]{3,6})-([0-9]{1,6})(\.superseded|\.damaged)?\.json\Z")
-#: The end of the name of a point.
+#: The end of a point's name.
 _POINT = re.compile(r"\.[0-9a-f]{12}\Z")
-#: The most bytes that are read of an archive. The agent limits its members (process.MOST_PRINTED_BYTES each).
-_ARCHIVE_BYTES = 256 << 20
+#: Upper limit for reading an archive. The agent limits its members (process.MOST_PRINTED_BYTES each).
+_MAX_ARCHIVE_BYTES = 256 << 20
 _CHANGED, _GONE = "its content is not what was stored", "it is gone"
-#: The lock of a Snakemake process. A process that measures takes `lock.NAME`.
+#: Lock file of a Snakemake process. A measuring process takes `lock.NAME`.
 SNAKEMAKE_LOCK = "run.lock"
 
 #: Folders that Snakemake tracks.
@@ -111,25 +111,25 @@ class Store:
                 if match := RECORD_FILE.match(file.name):
                     tries.setdefault(int(match[1]), []).append(int(match[2]))
                 elif file.name.endswith(".zip"):
-                    about = file.stat(follow_symlinks=False)
-                    if stat.S_ISREG(about.st_mode):
-                        sizes[file.name] = about.st_size
+                    status = file.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode):
+                        sizes[file.name] = status.st_size
         for repetition, attempts in sorted(tries.items()):
-            newest = [self._read_try(point, repetition, attempt, sizes, depth) for attempt in sorted(attempts)[-2:]]
-            last, damage = newest[-1]
-            if damage:  # damage of an earlier try does not matter if the last try is whole
-                self.damaged.update((error.path, error.reason) for _, error in newest if error)
-            before = newest[0][0]
-            if last and last.intact and last.retried and before and before.figures > last.figures:
-                # the second try of a disturbed repetition went worse than the first; there is no third
-                last = structs.replace(before, retried=True)
+            latest = [self._read_try(point, repetition, attempt, sizes, depth) for attempt in sorted(attempts)[-2:]]
+            last, damage = latest[-1]
+            if damage:  # damage to an earlier try does not matter if the last try is intact
+                self.damaged.update((error.path, error.reason) for _, error in latest if error)
+            previous = latest[0][0]
+            if last and last.intact and last.retried and previous and previous.figures > last.figures:
+                # the second try of a disturbed repetition gave fewer figures than the first; there is no third
+                last = structs.replace(previous, retried=True)
             if last:
                 yield last
 
     def _read_try(
         self, point: str, repetition: int, attempt: int, sizes: Mapping[str, int], depth: type[Depth]
     ) -> tuple[Depth | None, Damaged | None]:
-        """The record of a try, or None if it cannot be read; and damage of the record or its archive.
+        """Read the record of a try; returns it (None if it cannot be read), and damage to the record or its archive.
 
         `sizes`: archive -> its size.
         """
@@ -142,11 +142,11 @@ class Store:
         size, stored = sizes.get(record.raw.name), record.raw.bytes
         if size == stored:
             return record, None
-        why = _GONE if size is None else f"it has {size:,} bytes, and {stored:,} were stored"
-        return structs.replace(record, intact=False), Damaged(self._file(point, record.raw.name), why)
+        reason = _GONE if size is None else f"it has {size:,} bytes, and {stored:,} were stored"
+        return structs.replace(record, intact=False), Damaged(self._file(point, record.raw.name), reason)
 
     def _read(self, point: str, repetition: int, attempt: int, depth: type[Depth]) -> Depth:
-        """The record of a try. Raises FileNotFoundError, Damaged."""
+        """Read the record of a try. Raises FileNotFoundError, Damaged."""
         file = self._file(point, file_name(repetition, attempt, "json"))
         record = documents.read_as(file, depth)
         if record.raw.name != (archive := file_name(repetition, attempt, "zip")):
@@ -156,13 +156,13 @@ class Store:
         return record
 
     def record(self, point: str, repetition: int, attempt: int) -> Record:
-        """The record of a try to its full depth. Raises FileNotFoundError, Damaged."""
+        """Read the record of a try to its full depth. Raises FileNotFoundError, Damaged."""
         return self._read(point, repetition, attempt, Record)
 
     def raw(self, repetition: RecordHead) -> bytes | None:
         """The archive of a repetition; None if it is gone or changed (`damaged` says why)."""
         file = self._file(repetition.point, repetition.raw.name)
-        data = self._read_whole(documents.content, file, min(repetition.raw.bytes, _ARCHIVE_BYTES))
+        data = self._read_intact(documents.content, file, min(repetition.raw.bytes, _MAX_ARCHIVE_BYTES))
         if data is None:
             self.damaged.setdefault(file, _GONE)
         elif hashlib.sha256(data).hexdigest() == repetition.raw.sha256:
@@ -173,9 +173,9 @@ class Store:
 
     def missing(self, points: Iterable[str] | None = None) -> dict[str, Missing]:
         """point -> why it could not be measured at the last attempt. points: None for all."""
-        there = self.points() if points is None else [p for p in points if self._is_folder("points", p)]
-        files = {point: self._file(point, "missing.json") for point in there}
-        read = {point: self._read_whole(documents.read_as, file, Missing) for point, file in files.items()}
+        names = self.points() if points is None else [p for p in points if self._is_folder("points", p)]
+        files = {point: self._file(point, "missing.json") for point in names}
+        read = {point: self._read_intact(documents.read_as, file, Missing) for point, file in files.items()}
         return {point: missing for point, missing in read.items() if missing}
 
     def point(self, point: str) -> Path:
@@ -188,13 +188,13 @@ class Store:
     # Storing
 
     def commit(self, point: str, repetition: int, record: Record, raw: Mapping[str, bytes]) -> Record:
-        """Store a repetition atomically. `raw`: member of the archive -> its content. Raises OSError, and then nothing
-        is committed."""
+        """Store a repetition atomically. `raw`: member of the archive -> its content. Raises OSError; nothing is
+        committed then."""
         self._check_in_place()
         archive = pack_archive(raw)
         with safe_paths.folder(self.path, f"points/{point}", make=True) as place:
             names = place.names()
-            for leftover in names:  # of a runner that was killed while it wrote
+            for leftover in names:  # from a runner that was killed during a write
                 if safe_paths.TEMPORARY.fullmatch(leftover) and place.size(leftover) is not None:
                     place.remove(leftover)
             tries = (match for match in map(_ANY_TRY.match, names) if match)
@@ -205,7 +205,7 @@ class Store:
             name = file_name(repetition, attempt, "zip")
             stored = Archive(name, hashlib.sha256(archive).hexdigest(), len(archive))
             record = structs.replace(record, point=point, repetition=repetition, attempt=attempt, raw=stored)
-            for earlier in tries_of(names, repetition):  # a damaged record no longer counts, but is kept
+            for earlier in tries_of(names, repetition):  # a damaged record is kept, but no longer counts
                 with contextlib.suppress(FileNotFoundError):
                     try:
                         self._read(point, repetition, earlier, RecordHead)
@@ -217,7 +217,7 @@ class Store:
         return record
 
     def keep_rows(self, record: Record) -> None:
-        """Replace a stored record after its rows were judged again. Raises OSError."""
+        """Replace a stored record by one whose rows were judged again. Raises OSError."""
         name = file_name(record.repetition, record.attempt, "json")
         safe_paths.write(self.path, f"points/{record.point}/{name}", documents.dump(record))
 
@@ -244,8 +244,8 @@ class Store:
         with safe_paths.folder(self.path, f"points/{repetition.point}") as place:
             # the oldest first: if this process is killed in between, the newest still counts
             for attempt in tries_of(place.names(), number):
-                end = suffix if attempt == repetition.attempt else "superseded"
-                place.rename(file_name(number, attempt, "json"), file_name(number, attempt, f"{end}.json"))
+                new_suffix = suffix if attempt == repetition.attempt else "superseded"
+                place.rename(file_name(number, attempt, "json"), file_name(number, attempt, f"{new_suffix}.json"))
         return self.point(repetition.point) / file_name(number, repetition.attempt, f"{suffix}.json")
 
     def set_missing(self, point: str, missing: Missing | None) -> None:
@@ -276,7 +276,7 @@ class Store:
         safe_paths.write(self.path, file, data)
 
     def _check_in_place(self) -> None:
-        """Raise OSError if the results whose lock we hold were removed or replaced, instead of creating them anew."""
+        """Raise OSError if the results whose lock we hold were removed or replaced: do not create them again."""
         if self._lock is not None and not self._lock.in_place():
             raise OSError(errno.ESTALE, "the results were removed or replaced while they were measured", str(self.path))
 
@@ -284,7 +284,7 @@ class Store:
 
     @contextmanager
     def locked(self, job: str = "", allocation: str = "") -> Iterator[str | None]:
-        """Keep other processes off the campaign; yields a sentence if the lock does not reach other nodes, else None.
+        """Lock the campaign against other processes; yields a message if other nodes may not see the lock, else None.
 
         `job`: the Slurm job of this process. `allocation`: the allocation that it measures. Raises Busy, and Refused if
         the results are not ours.
@@ -292,8 +292,8 @@ class Store:
         self.uuid()  # raises Refused before a lock is written
         with safe_paths.folder(self.path, make=True):
             pass
-        mine = lock.Owner(self.path.name, str(self.path.absolute()), job, allocation)
-        self._lock = lock.take(self.path / lock.NAME, mine, f"campaign {self.path.name}")
+        owner = lock.Owner(self.path.name, str(self.path.absolute()), job, allocation)
+        self._lock = lock.take(self.path / lock.NAME, owner, f"campaign {self.path.name}")
         try:
             self.mark()
             yield self._lock.note
@@ -324,10 +324,10 @@ class Store:
 
     def mark(self) -> str:
         """Mark the results, whose lock we hold, as ours; returns their UUID. Raises Refused if they are not ours."""
-        id = self.uuid() or str(uuid.uuid4())
+        results_id = self.uuid() or str(uuid.uuid4())
         if self.whole(Marker) is None:
-            self.put("", FILES[Marker], Marker(id, self.path.name))
-        return id
+            self.put("", FILES[Marker], Marker(results_id, self.path.name))
+        return results_id
 
     def check_original(self, directory: str, claimed_by: str) -> None:
         """Raise Refused if these results are a copy, and the original results, which claimed the directory on the
@@ -346,7 +346,7 @@ class Store:
 
     def whole(self, kind: type[Kind]) -> Kind | None:
         """The only document of this type; None if there is none, or it is damaged."""
-        return self._read_whole(documents.read_as, self.path / f"{FILES[kind]}.json", kind)
+        return self._read_intact(documents.read_as, self.path / f"{FILES[kind]}.json", kind)
 
     def document(self, kind: type[Kind]) -> Kind | None:
         """The only document of this type; None if there is none. Raises Damaged."""
@@ -371,11 +371,11 @@ class Store:
         return self._all("builds", self._build)
 
     def _build(self, file: Path) -> dict[str, object]:
-        """A build document. Notes damage of the files of Spack beside it."""
+        """A build document. Records damage to the Spack files beside it."""
         document = documents.read(file, BuildDocument)
         for name in BESIDE_BUILD:
             beside = file.with_name(f"{file.stem}.{name}")
-            content = self._read_whole(documents.content, beside, documents.MOST_DOCUMENT_BYTES)
+            content = self._read_intact(documents.content, beside, documents.MOST_DOCUMENT_BYTES)
             if content is not None and not fits_build(document, name, content):
                 self.damaged[str(beside)] = "its content is not what its build says"
         return document
@@ -384,13 +384,13 @@ class Store:
         """The documents of a folder by name, except damaged documents. `folder`: empty for the results themselves."""
         if folder and not self._is_folder(folder):
             return {}
-        whole = ((file.stem, self._read_whole(read, file)) for file in sorted((self.path / folder).glob("[!.]*.json")))
+        whole = ((file.stem, self._read_intact(read, file)) for file in sorted((self.path / folder).glob("[!.]*.json")))
         return {name: document for name, document in whole if document is not None}
 
     # Damage
 
-    def _read_whole(self, read: Callable[..., T], file: str | Path, *arguments: object) -> T | None:
-        """Read a file with a function; None if the file is absent or damaged. Notes damage."""
+    def _read_intact(self, read: Callable[..., T], file: str | Path, *arguments: object) -> T | None:
+        """Read a file with a function; None if the file is absent or damaged. Records damage."""
         try:
             return read(file, *arguments)
         except FileNotFoundError:
@@ -400,38 +400,38 @@ class Store:
             return None
 
     def _is_folder(self, *names: str) -> bool:
-        """Whether there is a directory below the results; no symbolic link on the way is followed."""
+        """Whether a directory exists below the results; follows no symbolic link in its path."""
         path = str(self.path)
         for name in names:
             path += f"/{name}"
-            if not self._read_whole(documents.is_folder, path):
+            if not self._read_intact(documents.is_folder, path):
                 return False
         return True
 
     def read_campaign_documents(self) -> None:
-        """Find damage of the folders and of the documents that are in no folder, such as spent.json."""
+        """Find damage to the folders and to the documents that are in no folder, such as spent.json."""
         for folder in (*TRACKED, "points"):
             self._is_folder(folder)
         kinds = {name: kind for kind, name in FILES.items()}
         self._all("", lambda file: documents.read(file, kinds.get(file.stem)))
 
     def read_documents(self) -> None:
-        """Find damage of all documents except records."""
+        """Find damage to all documents except records."""
         self.read_campaign_documents()
         for kind in FOLDERS:
             self.documents(kind)
         self.builds()
 
     def differs(self, name: str, data: bytes) -> bool:
-        """Whether a file exists with another content than `data`; notes that as damage."""
+        """Whether a file exists with another content than `data`; records that as damage."""
         file = self.path / name
-        content = self._read_whole(documents.content, file, max(documents.MOST_DOCUMENT_BYTES, len(data)))
+        content = self._read_intact(documents.content, file, max(documents.MOST_DOCUMENT_BYTES, len(data)))
         if content not in (None, data):
             self.damaged[str(file)] = "its content is not what its name says"
         return str(file) in self.damaged
 
     def damage(self) -> list[str]:
-        """Sentences on the damage of all files that were read so far, with remedies."""
+        """Messages about damage to all files that were read so far, with remedies."""
         return [f"{Damaged(path, why)}{documents.cure(path)}" for path, why in sorted(self.damaged.items())]
 
 
@@ -449,9 +449,9 @@ def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, Recor
     targets = {repetition.target.directory for of_point in stored.values() for repetition in of_point.values()}
     if not targets or (plan.target.directory in targets and any(point.id in stored for point in plan.points)):
         return None
-    many = human_count(sum(map(len, stored.values())), "repetition")
-    what = f"on {some(sorted(targets), 3)}" if plan.target.directory not in targets else "of other points"
-    return f"{store.path} holds {many} {what}; choose another name, or move {store.path} away"
+    count = human_count(sum(map(len, stored.values())), "repetition")
+    extent = f"on {some(sorted(targets), 3)}" if plan.target.directory not in targets else "of other points"
+    return f"{store.path} holds {count} {extent}; choose another name, or move {store.path} away"
 
 
 # The tries of a repetition
@@ -488,7 +488,7 @@ def unpack_archive(archive: bytes) -> dict[str, dict[str, bytes]]:
 
 
 def pack_archive(members: Mapping[str, bytes]) -> bytes:
-    """A zip with fixed time stamps, so that equal output gives equal bytes."""
+    """A zip with fixed time stamps, so that the same output gives the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         for name, data in members.items():
@@ -509,7 +509,7 @@ def manifest_path(results: Path, allocation: str) -> Path:
 def write_manifest(file: Path, allocation: Allocation, store: Store) -> None:
     """Write a line for each stored repetition of an allocation, with the hash of its raw output.
 
-    A manifest depends only on plan and store, so that Snakemake runs later rules again if, and only if, it changed.
+    A manifest depends only on plan and store, so that Snakemake runs later rules again exactly if it changed.
     """
     stored, missing = store.repetitions(), store.missing()
     lines: list[Mapping[str, object]] = []
