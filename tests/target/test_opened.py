@@ -160,13 +160,13 @@ def test_the_directory_that_is_removed_at_last_is_the_one_that_was_opened(
     ours: Place, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An empty directory of somebody else comes to its place while ours is emptied."""
-    tree = trees._Removal.tree
+    tree = trees._Removal.remove_tree
 
     def swap(self: Any, path: str) -> None:
         tree(self, path)
         Path(ours.directory).rename(place / "iosweep-away")
         Path(ours.directory).mkdir()
 
-    monkeypatch.setattr(trees._Removal, "tree", swap)
+    monkeypatch.setattr(trees._Removal, "remove_tree", swap)
     trees.remove_all(ours)
     assert Path(ours.directory).exists()

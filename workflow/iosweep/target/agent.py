@@ -1,12 +1,12 @@
-"""The agent: one small process per node and allocation that touches the target and runs the tools for the runner.
+"""The agent: one small process per node and allocation that accesses the target and runs the tools for the runner.
 
-A system call on a sick file system may never return, and the process that made it cannot even be killed. So the runner
-never touches the target itself: it asks this child over a socket, one JSON line each way, and waits for its answer or a
-beat (protocol.beat) only until a deadline. An agent that misses the deadline is killed and replaced. Starting a child
+A system call on a hung file system may never return, and not even SIGKILL ends its process. So the runner never
+accesses the target itself: it sends requests to this child over a socket, one JSON line each way, and waits for an
+answer or a beat (protocol.beat) only until a deadline. An agent that misses it is killed and replaced. Starting a child
 for each operation would cost 10 ms; a request costs 0.2 ms.
 
 The tools are the agent's children, so that they end with the runner, however it ends: when the runner dies, the kernel
-tells the agent, which kills all its descendants (process.py). When the agent dies, the runner inherits its descendants
+signals the agent, which kills its descendants (process.py). When the agent dies, the runner inherits its descendants
 and kills them.
 """
 
@@ -42,14 +42,14 @@ from iosweep.target.protocol import Answer
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: The agent enforces the timeout of a command. This much later the runner considers the agent itself hung.
+#: Extra time after the timeout of a command, which the agent enforces, before the agent itself counts as hung.
 _SLACK_S = 30.0
 #: Time for the agent to end its tools after SIGTERM.
-_TO_END_S = 10.0
-#: The longest timeout of a socket is a little more than these 24 days.
-_LONGEST_S = 24 * 86400.0
-#: Time for the child to start. Long, because many nodes may read Python from one server at once.
-_TO_START_S = 60.0
+_END_S = 10.0
+#: Upper limit for timeouts: a socket accepts slightly more than 24 days.
+_MAX_TIMEOUT_S = 24 * 86400.0
+#: Time for the child to start: long, because many nodes may load Python from one server at once.
+_START_S = 60.0
 #: The deadline after hurry().
 _HURRY_S = 3.0
 #: Minimum interval between beats.
@@ -68,8 +68,8 @@ class Agent:
         self._deadline_s = deadline_s
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
-        self._others: set[int] = set()  # other children of this process
-        self._to_start_s = _TO_START_S
+        self._siblings: set[int] = set()  # other children of this process
+        self._start_s = _START_S
 
     def __enter__(self) -> Agent:
         return self
@@ -81,18 +81,18 @@ class Agent:
         """Run one of OPERATIONS in the child; arguments by position only.
 
         Raises TargetHangs if the deadline passes (the child is killed, and the next call starts another), Refused if
-        something is not ours, TargetError for an error of the file system.
+        a directory is not ours, TargetError for an error of the file system.
         """
         return self._ask([(operation, arguments)], self._deadline_s)[0]  # type: ignore[no-any-return]
 
-    def call_all(self, *questions: tuple[Callable[..., object], tuple[object, ...]]) -> list[Any]:
+    def call_all(self, *requests: tuple[Callable[..., object], tuple[object, ...]]) -> list[Any]:
         """Run several of OPERATIONS, each with its arguments, in one request; returns their values. The first failure
         is raised, as by `call`, and later operations are not run."""
-        return self._ask(questions, self._deadline_s)
+        return self._ask(requests, self._deadline_s)
 
     def hurry(self) -> None:
         """Wait only a few seconds for each answer from now on, because this process was asked to end."""
-        self._deadline_s, self._to_start_s = min(self._deadline_s, _HURRY_S), _HURRY_S
+        self._deadline_s, self._start_s = min(self._deadline_s, _HURRY_S), _HURRY_S
 
     def run(
         self,
@@ -107,71 +107,71 @@ class Agent:
         """`process.run` in the child, which also watches the node (`around`) and its ranks or workers (`expected`).
 
         Raises TargetError if the command cannot be started. Even if a signal interrupts this call, no process of the
-        command stays.
+        command survives.
         """
         with process.memory("stdout") as stdout, process.memory("stderr") as stderr:
-            where, on = str(directory) if directory else None, None if cpus is None else sorted(cpus)
-            arguments = (argv, timeout_s, where, on, expected, token, around)
+            path, cpu_list = str(directory) if directory else None, None if cpus is None else sorted(cpus)
+            arguments = (argv, timeout_s, path, cpu_list, expected, token, around)
             printed = stdout.fileno(), stderr.fileno()
             done: process.Completed
             (done,) = self._ask([(execute, arguments)], timeout_s + _SLACK_S, printed)
             stdout.seek(0)
             stderr.seek(0)
-            most = process.MOST_PRINTED_BYTES
-            return replace(done, stdout=stdout.read(most), stderr=stderr.read(most))
+            limit = process.MOST_PRINTED_BYTES
+            return replace(done, stdout=stdout.read(limit), stderr=stderr.read(limit))
 
     def _ask(
         self,
-        questions: Sequence[tuple[Callable[..., object], Sequence[object]]],
+        requests: Sequence[tuple[Callable[..., object], Sequence[object]]],
         deadline_s: float,
         descriptors: Sequence[int] = (),
     ) -> list[Any]:
         connection = self._start()
-        asked = [(operation.__name__, arguments) for operation, arguments in questions]
+        encoded = [(operation.__name__, arguments) for operation, arguments in requests]
         try:
-            line = _exchange(connection, _line(asked), descriptors, deadline_s)
+            line = _exchange(connection, _encode_line(encoded), descriptors, deadline_s)
         except EOFError:
             code = self._stop()
-            how = f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-            raise TargetError(0, f"{AGENT_ENDED} ({how})") from None
+            status = f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+            raise TargetError(0, f"{AGENT_ENDED} ({status})") from None
         except BaseException:
             self._stop(gently=bool(descriptors))
             raise
         if line is None:
             self._stop()
-            about = questions[0][1][0]
-            about = about.directory if isinstance(about, Place) else about
-            where = f" ({about})" if isinstance(about, str) else ""
-            names = ", ".join(operation.__name__ for operation, _ in questions)
-            raise TargetHangs(f"the target does not answer: no progress for {deadline_s:g} s in {names}{where}")
-        answers = zip(msgspec.convert(json.loads(line), list[Answer]), questions, strict=False)
+            subject = requests[0][1][0]
+            subject = subject.directory if isinstance(subject, Place) else subject
+            location = f" ({subject})" if isinstance(subject, str) else ""
+            names = ", ".join(operation.__name__ for operation, _ in requests)
+            raise TargetHangs(f"the target does not answer: no progress for {deadline_s:g} s in {names}{location}")
+        answers = zip(msgspec.convert(json.loads(line), list[Answer]), requests, strict=False)
         return [answer.value_of(operation) for answer, (operation, _) in answers]
 
     def _start(self) -> socket.socket:
         if self._process and self._process.poll() is not None:
             self._stop()
         if self._socket is None:
-            self._others = process.children()
+            self._siblings = process.children()
             try:
-                self._socket, theirs = socket.socketpair()
-                with theirs:
+                self._socket, child_end = socket.socketpair()
+                with child_end:
                     self._process = subprocess.Popen(
                         [*self.argv, str(os.getpid())],
-                        stdin=theirs.fileno(),
+                        stdin=child_end.fileno(),
                         stdout=subprocess.DEVNULL,
                         start_new_session=True,  # Ctrl-C is for the runner
                     )
             except OSError as error:
                 raise TargetError(error.errno, f"the agent cannot be started: {error.strerror}") from None
-            self._socket.settimeout(self._to_start_s)
+            self._socket.settimeout(self._start_s)
             try:
                 with contextlib.suppress(ConnectionError):  # the child has ended: _exchange will notice
                     self._socket.recv(1)  # the first beat
             except TimeoutError:
                 self._stop()
-                slow = f"{sys.executable} or {Path(__file__).parents[1]} is read too slowly, or all CPUs are busy"
-                wrong = f"the agent did not start within {self._to_start_s:g} s: {slow}"
-                raise TargetError(errno.ETIMEDOUT, wrong) from None
+                cause = f"{sys.executable} or {Path(__file__).parents[1]} is read too slowly, or all CPUs are busy"
+                message = f"the agent did not start within {self._start_s:g} s: {cause}"
+                raise TargetError(errno.ETIMEDOUT, message) from None
         return self._socket
 
     def _stop(self, gently: bool = False) -> int | None:
@@ -184,16 +184,16 @@ class Agent:
         with contextlib.suppress(subprocess.TimeoutExpired):
             if gently:
                 child.terminate()
-                child.wait(_TO_END_S)
+                child.wait(_END_S)
         child.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the file system: it ends when the call returns
             child.wait(1)
-        process.end_descendants({*self._others, child.pid}, patience_s=1)
+        process.end_descendants({*self._siblings, child.pid}, patience_s=1)
         return child.returncode
 
 
-def _line(value: object) -> bytes:
-    """A line of JSON. By the module json: names that are not UTF-8 have surrogates, which msgspec refuses."""
+def _encode_line(value: object) -> bytes:
+    """Encode a value as a line, with json: file names that are not UTF-8 have surrogates, which msgspec rejects."""
     return json.dumps(msgspec.to_builtins(value)).encode() + b"\n"
 
 
@@ -203,22 +203,22 @@ def _exchange(
     descriptors: Sequence[int],
     deadline_s: float,
 ) -> bytes | None:
-    """Send a request and wait for the answer; None if neither an answer nor a beat comes in time. Raises EOFError."""
-    patience_s = min(deadline_s, _LONGEST_S)
-    connection.settimeout(patience_s)
+    """Send a request and wait for its answer; None if neither an answer nor a beat arrives in time. Raises EOFError."""
+    timeout_s = min(deadline_s, _MAX_TIMEOUT_S)
+    connection.settimeout(timeout_s)
     try:
         sent = socket.send_fds(connection, [line], list(descriptors)) if descriptors else 0
         connection.sendall(line[sent:])
-        received, end = b"", time.monotonic() + patience_s
-        while (rest_s := end - time.monotonic()) > 0:
-            connection.settimeout(rest_s)
-            part = connection.recv(1 << 16)
-            if not part:
+        unread, end = b"", time.monotonic() + timeout_s
+        while (remaining_s := end - time.monotonic()) > 0:
+            connection.settimeout(remaining_s)
+            chunk = connection.recv(1 << 16)
+            if not chunk:
                 raise EOFError
-            *lines, received = (received + part).split(b"\n")
+            *lines, unread = (unread + chunk).split(b"\n")
             if answers := [line for line in lines if line]:
                 return answers[0]
-            end = time.monotonic() + patience_s  # also after a beat
+            end = time.monotonic() + timeout_s  # also after a beat
         return None
     except TimeoutError:
         return None
@@ -227,16 +227,16 @@ def _exchange(
 
 
 def main() -> None:
-    """The child: answers one request after the other, and ends with its connection or its parent."""
+    """The child: answers requests in order, and ends with its connection or its parent."""
     connection = socket.socket(fileno=os.dup(0))
-    gc.freeze()  # spares the garbage collector the imported modules
+    gc.freeze()  # excludes imported modules from garbage collection
     with contextlib.suppress(OSError):  # the parent has ended: _serve will notice
         connection.sendall(b"\n")
     _serve(connection, parent=int(sys.argv[1]))
-    _end()
+    _exit()
 
 
-def _end(*_: object) -> None:
+def _exit(*_: object) -> None:
     process.end_descendants(tidy=True)
     os._exit(0)
 
@@ -244,24 +244,24 @@ def _end(*_: object) -> None:
 def _serve(connection: socket.socket, parent: int) -> None:
     prctl = ctypes.CDLL(None).prctl  # looked up once, because that takes longer than a call
 
-    def when_orphaned(number: signal.Signals) -> None:
+    def set_death_signal(number: signal.Signals) -> None:
         prctl(1, number)  # PR_SET_PDEATHSIG: also while a request is being answered
 
     process.adopt_orphans()
     process.allow_files()
-    signal.signal(signal.SIGTERM, _end)
-    when_orphaned(signal.SIGKILL)  # no other signal ends a process that hangs in a network file system
+    signal.signal(signal.SIGTERM, _exit)
+    set_death_signal(signal.SIGKILL)  # no other signal ends a process that hangs in a network file system
     if os.getppid() != parent:
         return
-    protocol.on_beat(_beats(connection))
+    protocol.on_beat(_make_beat(connection))
     while request := _receive(connection):
-        questions, descriptors = request
+        operations, descriptors = request
         answers: list[Answer] = []
         try:
             if descriptors:
-                when_orphaned(signal.SIGTERM)  # so that _end can end the command
-                questions[0][1][:0] = [*descriptors, connection.fileno()]
-            for name, arguments in questions:
+                set_death_signal(signal.SIGTERM)  # so that _exit can end the command
+                operations[0][1][:0] = [*descriptors, connection.fileno()]
+            for name, arguments in operations:
                 answers.append(protocol.answer(OPERATIONS[name], arguments))
                 if answers[-1].has_failed:
                     break
@@ -271,9 +271,9 @@ def _serve(connection: socket.socket, parent: int) -> None:
             for descriptor in descriptors:
                 os.close(descriptor)
             if descriptors:
-                when_orphaned(signal.SIGKILL)
+                set_death_signal(signal.SIGKILL)
         try:
-            connection.sendall(_line(answers))
+            connection.sendall(_encode_line(answers))
         except ConnectionError:
             return
 
@@ -294,8 +294,8 @@ def execute(
     the connection."""
     watch, silent_s = None, 0.0
     if around:
-        of_target = identify.counters_of(around.mount, around.fstype)
-        watch = NodeWatch(around, of_target, expected=expected, among=lambda: procfs.below(str(os.getpid())))
+        counters = identify.counters_of(around.mount, around.fstype)
+        watch = NodeWatch(around, counters, expected=expected, among=lambda: procfs.below(str(os.getpid())))
     try:
         done = process.run(argv, timeout_s, directory, stdout, stderr, asker, cpus, token)
         silent_s = done.silent_s
@@ -317,22 +317,22 @@ OPERATIONS = protocol.by_name(
 
 
 def _receive(connection: socket.socket) -> tuple[list[tuple[str, list[object]]], list[int]] | None:
-    """The operations of the next request, with the descriptors that came with it, or None at the end."""
+    """Receive the next request: its operations and descriptors; None at the end of the connection."""
     line, descriptors = b"", []
     while not line.endswith(b"\n"):
         try:
-            part, more, _, _ = socket.recv_fds(connection, 1 << 16, 2)
+            chunk, received, _, _ = socket.recv_fds(connection, 1 << 16, 2)
         except ConnectionError:  # the runner was killed before it read the last answer
             return None
-        if not part:
+        if not chunk:
             return None
-        line += part
-        descriptors += more
+        line += chunk
+        descriptors += received
     return msgspec.convert(json.loads(line), list[tuple[str, list[object]]]), descriptors
 
 
-def _beats(connection: socket.socket) -> Callable[[], None]:
-    """A function that reports progress to the runner: an empty line, at most every _BEAT_S."""
+def _make_beat(connection: socket.socket) -> Callable[[], None]:
+    """Return a function that reports progress to the runner: an empty line, at most every _BEAT_S."""
     last = 0.0
 
     def beat() -> None:

@@ -1,7 +1,7 @@
 """The campaign's directory on the target, `<target>/iosweep-<campaign>/`: marker, claiming, opening, probes, striping.
 
-The marker proves that the directory is ours: it holds a UUID that the results also have. At any time the name may lead
-to a different directory, because of a rename or a mount. So every operation that reads, writes or deletes below it
+The marker proves that the directory is ours: it holds a UUID that the results also have. A rename or a mount may
+make its path lead to another directory at any time. So every operation that reads, writes or deletes below it
 takes a `Place` and goes through `Opened`, which follows no symbolic link and crosses no mount point. All operations run
 inside the agent.
 """
@@ -30,9 +30,9 @@ from iosweep.text import printable, shortened
 MARKER = "iosweep.json"
 #: Name of the marker while it is written.
 UNFINISHED = f"{MARKER}.tmp"
-#: The most bytes that are read of a marker. Ours are far smaller.
+#: Upper limit for reading a marker. Ours are far smaller.
 _MARKER_BYTES = 1 << 16
-#: Subdirectories: new files of the current repetition, and data sets. We make only directories in them.
+#: Subdirectories: new files of the current repetition, and data sets. We create only directories in them.
 FRESH, SETS = PARTS = ("fresh", "sets")
 #: A file in FRESH, written to test whether the target takes data, and removed at once.
 PROBE = ".probe"
@@ -40,7 +40,7 @@ PROBE = ".probe"
 _PROBE_BYTES = 1 << 20
 #: Flags to open a directory.
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-#: Flags to open the target, which may be a link, because the user named it, and need not be readable.
+#: Flags to open the target. It may be a link, because the user named it, and need not be readable.
 _TARGET = os.O_PATH | os.O_DIRECTORY
 _DENIED = (errno.EACCES, errno.EPERM)
 
@@ -56,7 +56,7 @@ def directory_of(target: str, campaign: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A text for a sentence: printable, at most 300 characters."""
+    """Make a text printable and at most 300 characters long, for a message."""
     escaped = printable(text)
     return escaped if len(escaped) <= 300 else f"{escaped[:140]}...{escaped[-140:]}"
 
@@ -65,16 +65,16 @@ def shown(text: str) -> str:
 
 
 def describe_owner(marker: Mapping[str, object]) -> str:
-    """The owner that a marker names, for a sentence."""
+    """Describe the owner that a marker names, for a message."""
     user = f"{marker['user']}, " if marker.get("user") else ""
     return shown(f"results in {marker.get('results')} on {marker.get('host')}, user {user}id {marker.get('uid')}")
 
 
 def read_marker(handle: int) -> dict[str, object] | None:
-    """The marker in an open directory, or None if there is none. Raises Refused if it is not a marker of ours."""
+    """Read the marker in an open directory; None if there is none. Raises Refused if it is not a marker of ours."""
     about = f"the marker {MARKER} in the campaign's directory"
     try:
-        # O_NONBLOCK: to open a FIFO would wait for its other end
+        # O_NONBLOCK: opening a FIFO would block until its other end opens
         with opened(MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, handle) as file:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise Refused(f"{about} is not a regular file")
@@ -106,7 +106,7 @@ def read_owner(directory: str) -> dict[str, object] | None:
     """The marker of the campaign's directory; None if there is no such directory. Creates nothing."""
     parent, name = os.path.split(directory)
     try:
-        with opened(parent, _TARGET) as outer, _entry(outer, name, directory) as handle:
+        with opened(parent, _TARGET) as parent_handle, _open_entry(parent_handle, name, directory) as handle:
             marker = read_marker(handle)
     except FileNotFoundError:
         return None
@@ -116,7 +116,7 @@ def read_owner(directory: str) -> dict[str, object] | None:
 
 
 def has_marker(directory: str, uuid: str) -> bool:
-    """Whether the campaign's directory is there, with a marker that has this UUID. Creates nothing.
+    """Whether the campaign's directory exists, with a marker that has this UUID. Creates nothing.
 
     Raises OSError if the file system's server fails: then it is unknown.
     """
@@ -131,41 +131,41 @@ def has_marker(directory: str, uuid: str) -> bool:
 
 
 def claim(directory: str, owner: dict[str, object]) -> None:
-    """Make the campaign's directory, or check that it is ours. Raises Refused if it is not.
+    """Create the campaign's directory, or check that it is ours. Raises Refused if it is not.
 
-    `owner`: content of the marker: {uuid, campaign, and more for people who read it}. A directory is ours if its
-    marker has the UUID of the results. User, host and path prove nothing: they are equal on clones and in containers.
+    `owner`: content of the marker: {uuid, campaign, and more for human readers}. A directory is ours if its
+    marker has the UUID of the results. User, host and path prove nothing: clones and containers share them.
     """
     parent, name = os.path.split(directory)
     for above in (Path(os.path.realpath(parent)), *Path(os.path.realpath(parent)).parents):
         if above.name.startswith(name_of("")) and os.path.lexists(above / MARKER):
             raise Refused(f"the target {parent} is inside {above}, which is a campaign's directory; name another one")
-    with opened(parent, _TARGET) as outer:
+    with opened(parent, _TARGET) as parent_handle:
         try:
-            os.mkdir(name, mode=0o700, dir_fd=outer)
+            os.mkdir(name, mode=0o700, dir_fd=parent_handle)
         except FileExistsError:
             pass
         except OSError as error:
             if error.errno == errno.EROFS:
                 raise Refused(f"the target {parent} is read-only; {REMOUNT}") from None
             if error.errno in _DENIED:
-                raise Refused(f"{cannot_write(f'the target {parent}', os.fstat(outer))}; {PERMIT}") from None
+                raise Refused(f"{cannot_write(f'the target {parent}', os.fstat(parent_handle))}; {PERMIT}") from None
             raise
         try:
-            with _entry(outer, name, directory) as handle:
-                if mount_number(handle) != mount_number(outer):
-                    why = "is a mount point, so not on the target; unmount it, or choose another name"
-                    raise Refused(f"{directory} {why}")
+            with _open_entry(parent_handle, name, directory) as handle:
+                if mount_number(handle) != mount_number(parent_handle):
+                    reason = "is a mount point, so not on the target; unmount it, or choose another name"
+                    raise Refused(f"{directory} {reason}")
                 _check_owner(directory, handle)
                 _claim_open(directory, handle, owner)
         except PermissionError:
             user = procfs.user_name(os.getuid())
-            closed = f"{directory} is closed to user {user}, so it is another user's; it is left alone"
-            raise Refused(f"{closed}. Choose another campaign name.") from None
+            message = f"{directory} is closed to user {user}, so it is another user's; it is left alone"
+            raise Refused(f"{message}. Choose another campaign name.") from None
 
 
 def _claim_open(directory: str, handle: int, owner: dict[str, object]) -> None:
-    """Check that an open directory is ours by its marker, write one if it is empty, and deny others write access."""
+    """Check by its marker that an open directory is ours, mark it if it is empty, and deny others write access."""
     marker = read_marker(handle)
     if marker is None:
         if set(os.listdir(handle)) - {UNFINISHED}:  # left by a run that was killed while it wrote the marker
@@ -185,7 +185,7 @@ def _claim_open(directory: str, handle: int, owner: dict[str, object]) -> None:
 
 
 def _check_owner(directory: str, handle: int) -> None:
-    """Raise Refused if we are root, but another user owns the directory, who could plant links that tools follow."""
+    """Raise Refused if we are root and another user owns the directory, who could plant links that tools follow."""
     if os.getuid() == 0 and (uid := os.fstat(handle).st_uid) != 0:
         raise Refused(
             f"{directory} belongs to user {procfs.user_name(uid)}, and root measures only in what is root's; it is left"
@@ -205,7 +205,7 @@ class Place(NamedTuple):
 
 @contextmanager
 def opened(path: str, flags: int, parent: int | None = None) -> Iterator[int]:
-    """A handle of a file or directory. `parent`: handle of the directory that a relative path starts from."""
+    """Open a file or directory; yields its handle. `parent`: handle of the directory that a relative path is in."""
     handle = os.open(path, flags, dir_fd=parent)
     try:
         yield handle
@@ -214,8 +214,8 @@ def opened(path: str, flags: int, parent: int | None = None) -> Iterator[int]:
 
 
 @contextmanager
-def _entry(parent: int, name: str, directory: str) -> Iterator[int]:
-    """A handle of a directory, by its name in the directory `parent`. `directory`: its path, for messages."""
+def _open_entry(parent: int, name: str, directory: str) -> Iterator[int]:
+    """Open a directory by its name in `parent`; yields its handle. `directory`: its path, for messages."""
     try:
         handle = os.open(name, DIRECTORY, dir_fd=parent)
     except OSError as error:
@@ -243,10 +243,10 @@ class Opened:
         self._handles = contextlib.ExitStack()
 
     def __enter__(self) -> Opened:
-        outer, self.name = os.path.split(self.directory)
+        parent, self.name = os.path.split(self.directory)
         with contextlib.ExitStack() as handles:
-            self.parent = handles.enter_context(opened(outer, _TARGET))
-            self.handle = handles.enter_context(_entry(self.parent, self.name, self.directory))
+            self.parent = handles.enter_context(opened(parent, _TARGET))
+            self.handle = handles.enter_context(_open_entry(self.parent, self.name, self.directory))
             self.mount = mount_number(self.handle)
             if mount_number(self.parent) != self.mount:
                 raise Refused(f"{self.directory} is a mount point; it is left alone")
@@ -254,8 +254,8 @@ class Opened:
             if marker is None:
                 raise Refused(f"{self.directory} has no marker {MARKER} of ours any more; it is left alone")
             if not self._uuid or marker.get("uuid") != self._uuid:
-                whose = describe_owner(marker)
-                raise Refused(f"{self.directory} belongs to another campaign ({whose}); it is left alone")
+                owner = describe_owner(marker)
+                raise Refused(f"{self.directory} belongs to another campaign ({owner}); it is left alone")
             _check_owner(self.directory, self.handle)
             self._handles = handles.pop_all()
         return self
@@ -265,7 +265,7 @@ class Opened:
 
     @contextmanager
     def below(self, path: str, create: bool = False) -> Iterator[int]:
-        """A handle of a directory below; no component of the path may be a symbolic link or a mount point."""
+        """Open a directory below; yields its handle. No path component may be a symbolic link or a mount point."""
         parts = [part for part in path.split("/") if part]
         if {".", ".."} & set(parts):
             raise Refused(f"`{path}` names nothing below {self.directory}")
@@ -276,12 +276,12 @@ class Opened:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(part, 0o700, dir_fd=handle)
                 try:
-                    inner = os.open(part, DIRECTORY, dir_fd=handle)
+                    subdirectory = os.open(part, DIRECTORY, dir_fd=handle)
                 except NotADirectoryError:
-                    what = "is a symbolic link or no directory, and is not followed"
-                    raise NotADirectoryError(errno.ENOTDIR, what, f"{self.directory}/{path}") from None
+                    reason = "is a symbolic link or no directory, and is not followed"
+                    raise NotADirectoryError(errno.ENOTDIR, reason, f"{self.directory}/{path}") from None
                 os.close(handle)
-                handle = inner
+                handle = subdirectory
                 if mount_number(handle) != self.mount:
                     raise Refused(f"`{shown(part)}` in {self.directory} is a mount point; it is left alone")
             yield handle
@@ -295,10 +295,10 @@ def check_marker(place: Place) -> None:
         with Opened(place):
             pass
     except (FileNotFoundError, NotADirectoryError):
-        raise Refused(_gone(place)) from None
+        raise Refused(_describe_absence(place)) from None
 
 
-def _gone(place: Place) -> str:
+def _describe_absence(place: Place) -> str:
     return f"{place.directory} is no longer there; is the target mounted, and one file system on all nodes?"
 
 
@@ -306,18 +306,18 @@ def _gone(place: Place) -> str:
 
 
 def probe(place: Place, node: str = "", data: bool = True) -> str | None:
-    """Why the campaign's directory cannot be used any more, or None. A lack of space or a limit on the size of files is
-    no such reason.
+    """Why the campaign's directory cannot be used any more, or None. A lack of space or a limit on
+    file sizes is no such reason.
 
     A small file is written to stable storage and read back. `node`: part of its name, because all nodes probe at once.
-    `data`: False makes an empty file, which needs no data server. Raises OSError for other errors of the file system.
+    `data`: False writes an empty file, which needs no data server. Raises OSError for other errors of the file system.
     """
     directory = place.directory
     try:
         with Opened(place) as ours, ours.below(FRESH, create=True) as handle:
             _probe(handle, f"{PROBE}.{node}" if node else PROBE, os.urandom(_PROBE_BYTES if data else 0))
     except (FileNotFoundError, NotADirectoryError):
-        return _gone(place)
+        return _describe_absence(place)
     except Refused as error:
         return str(error)
     except OSError as error:
@@ -336,19 +336,19 @@ def _probe(handle: int, name: str, content: bytes) -> None:
         os.unlink(name, dir_fd=handle)
     file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=handle)
     try:
-        done = 0
-        while done < len(content):
-            done += os.write(file, content[done:])
+        offset = 0
+        while offset < len(content):
+            offset += os.write(file, content[offset:])
         if content:
             os.fsync(file)
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-        done = 0
-        while part := os.pread(file, len(content), done):
-            if part != content[done : done + len(part)]:
+        offset = 0
+        while part := os.pread(file, len(content), offset):
+            if part != content[offset : offset + len(part)]:
                 break
-            done += len(part)
-        if done != len(content):
-            raise OSError(errno.EIO, f"of {len(content)} bytes, {done} are read back as they were written", name)
+            offset += len(part)
+        if offset != len(content):
+            raise OSError(errno.EIO, f"of {len(content)} bytes, {offset} are read back as they were written", name)
     finally:
         os.close(file)
         os.unlink(name, dir_fd=handle)
@@ -356,9 +356,9 @@ def _probe(handle: int, name: str, content: bytes) -> None:
 
 # Striping, by commands of the file system
 
-#: Stands for a layout that could not be read; a reason may follow.
+#: Placeholder for a layout that could not be read; a reason may follow.
 NOT_RECORDED = "not recorded"
-#: Directory of the commands of GPFS, which few users have on PATH.
+#: Directory of the GPFS commands, which few users have on PATH.
 _MORE_PATH = "/usr/lpp/mmfs/bin"
 
 
@@ -388,7 +388,7 @@ class _Failed(Exception):
 
 
 def layout_refused(arguments: Sequence[str]) -> str | None:
-    """Why these arguments are not passed to the file system's command, or None. Pure."""
+    """Why these arguments must not reach the file system's command, or None. Pure."""
     for argument in arguments:
         if argument == ".." or {"/", "\0", "\n"} & set(argument):
             return f"`{shortened(argument)}` names a place; the layout is set on the campaign's directory alone"
@@ -397,19 +397,19 @@ def layout_refused(arguments: Sequence[str]) -> str | None:
 
 def unsettable(fstype: str) -> Obstacle | None:
     """Why target.layout cannot be set on a file system of this type, or None. Pure."""
-    able = [name for name, commands in _COMMANDS.items() if commands.set]
-    if fstype in able:
+    settable = [name for name, commands in _COMMANDS.items() if commands.set]
+    if fstype in settable:
         return None
-    return Obstacle(f"target.layout can be set on {' and '.join(able)}, and the target is {fstype}", "leave it out")
+    return Obstacle(f"target.layout can be set on {' and '.join(settable)}, and the target is {fstype}", "leave it out")
 
 
 def set_layout(place: Place, fstype: str, arguments: list[str]) -> None:
     """Set the layout of new files in the campaign's directory. Raises Refused."""
     commands = _COMMANDS.get(fstype)
-    if commands is None or commands.set is None or (wrong := layout_refused(arguments)):
-        raise Refused(str(unsettable(fstype) or f"target.layout: {wrong}"))
+    if commands is None or commands.set is None or (problem := layout_refused(arguments)):
+        raise Refused(str(unsettable(fstype) or f"target.layout: {problem}"))
     try:
-        _run([*commands.set, *arguments], place)
+        _run_command([*commands.set, *arguments], place)
     except _Failed as error:
         raise Refused(f"target.layout cannot be set: {error}") from None
 
@@ -420,16 +420,16 @@ def read_layout(place: Place, fstype: str) -> str:
     if commands is None:
         return NOT_RECORDED
     try:
-        printed = _run(commands.show, place)
+        printed = _run_command(commands.show, place)
     except _Failed as error:
         return f"{NOT_RECORDED}: {error}"
     details = printed.split(commands.heading)[-1] if commands.heading else printed
     lines = (line.strip("+ ") for line in details.splitlines() if place.directory not in line)
-    return _one_line("; ".join(filter(None, lines))) or f"{NOT_RECORDED}: {commands.show[0]} shows nothing"
+    return _flatten("; ".join(filter(None, lines))) or f"{NOT_RECORDED}: {commands.show[0]} shows nothing"
 
 
-def _run(argv: Sequence[str], place: Place) -> str:
-    """Output of a command on the campaign's directory. Raises _Failed, and OSError if the directory is not there."""
+def _run_command(argv: Sequence[str], place: Place) -> str:
+    """Run a command on the campaign's directory; returns its output. Raises _Failed, OSError without a directory."""
     program = shutil.which(argv[0], path=os.pathsep.join([*os.get_exec_path(), _MORE_PATH]))
     if program is None:
         raise _Failed(f"{argv[0]} is not on PATH")
@@ -444,10 +444,10 @@ def _run(argv: Sequence[str], place: Place) -> str:
     output, errors = os.fsdecode(done.stdout), os.fsdecode(done.stderr)
     if done.returncode:
         first = next(iter((errors + output).strip().splitlines()), "it says nothing")
-        raise _Failed(f"`{_one_line(' '.join(argv))}` ended with exit code {done.returncode}: {_one_line(first)}")
+        raise _Failed(f"`{_flatten(' '.join(argv))}` ended with exit code {done.returncode}: {_flatten(first)}")
     return output
 
 
-def _one_line(text: str) -> str:
-    """A text without line ends, repeated blanks and terminal controls, cut to fit a cell of a table."""
+def _flatten(text: str) -> str:
+    """Reduce a text to one line without control characters, short enough for a cell of a table."""
     return shortened(" ".join("".join(c if c.isprintable() else " " for c in text).split()), 300)

@@ -24,8 +24,8 @@ from iosweep.text import printable
 #: Remedies for a target that cannot be written to.
 PERMIT = "give that user write permission, or name another directory"
 REMOUNT = "mount it writable, or name another one"
-#: The most names of a directory that are searched for a similar name.
-_MOST_NAMES = 10_000
+#: Maximum number of directory entries that are searched for a similar name.
+_MAX_NAMES = 10_000
 _PROC = Path("/proc")
 
 # Mounts
@@ -44,38 +44,38 @@ class Mount(NamedTuple):
     options: str
 
 
-#: Stands for a mount that the table lacks.
+#: Placeholder for a mount that the table lacks.
 UNLISTED = Mount(0, 0, "", "", "", "unknown", "unknown", "")
 
 
 def parse_mounts(table: bytes) -> list[Mount]:
-    """The lines of a mountinfo. Split as bytes: str.splitlines also splits at characters that the kernel does not
-    escape."""
+    """Parse a mountinfo file. Split as bytes: str.splitlines also splits at characters that the kernel does
+    not escape."""
     mounts = []
     for line in table.split(b"\n")[:-1]:
         before, _, after = os.fsdecode(line).partition(" - ")
         number, parent, device, root, point, *_ = before.split(" ")
         fstype, source, options = after.split(" ", 2)
-        paths = (_unescaped(root), _unescaped(point))
-        mounts.append(Mount(int(number), int(parent), device, *paths, fstype, _unescaped(source), options))
+        paths = (_unescape(root), _unescape(point))
+        mounts.append(Mount(int(number), int(parent), device, *paths, fstype, _unescape(source), options))
     return mounts
 
 
-def _unescaped(text: str) -> str:
-    if "\\" not in text:  # nearly always; ten times as fast as re.sub
+def _unescape(text: str) -> str:
+    if "\\" not in text:  # the usual case, ten times as fast as re.sub
         return text
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
 
 
 def read_mounts(pid: str = "self") -> list[Mount]:
-    """The mounts that a process sees."""
+    """Read the mounts that a process sees."""
     return parse_mounts((_PROC / pid / "mountinfo").read_bytes())
 
 
 def mount_at(real: str, mounts: Iterable[Mount]) -> Mount:
     """The mount that an absolute path without links is on."""
     best = UNLISTED
-    for mount in mounts:  # of equal mount points the last is on top
+    for mount in mounts:  # of several mounts on one point, the last is on top
         inside = real == mount.point or real.startswith(mount.point.rstrip("/") + "/")
         if inside and len(mount.point) >= len(best.point):
             best = mount
@@ -89,7 +89,7 @@ def leads_to(real: str, mounts: Iterable[Mount]) -> tuple[str, str]:
 
 
 def is_private(directory: str) -> bool | None:
-    """Whether this path is another directory for process 1 of this machine; None if unknown (in containers)."""
+    """Whether process 1 of this machine sees another directory at this path; None if unknown (in containers)."""
     try:
         if not procfs.shows_machine(_PROC):
             return None
@@ -105,15 +105,15 @@ def counters_of(point: str, fstype: str) -> IoCounters:
     mounted. The target itself is not touched, so this never waits for it."""
     mounts = read_mounts()
 
-    def mounted(mount: Mount) -> MountInfo:
+    def describe(mount: Mount) -> MountInfo:
         return MountInfo(mount.point, mount.device or "0:0", mount.fstype, mount.source, mount.options)
 
-    def mounted_at(path: str) -> MountInfo | None:
+    def find_mount(path: str) -> MountInfo | None:
         mount = mount_at(path, mounts)
-        return mounted(mount) if mount.point else None
+        return describe(mount) if mount.point else None
 
     matching = [mount for mount in mounts if (mount.point, mount.fstype) == (point, fstype)]
-    return IoCounters(mounted(matching[-1] if matching else UNLISTED), mounted_at)
+    return IoCounters(describe(matching[-1] if matching else UNLISTED), find_mount)
 
 
 # The file system of a directory
@@ -133,7 +133,7 @@ class FileSystem(TypedDict):
 
 
 def identify(target: str, name: str = "the target") -> FileSystem:
-    """Which file system a directory is on. `name`: words for the directory in errors."""
+    """Determine which file system a directory is on. `name`: what errors call the directory."""
     path = Path(target)
     try:
         if not stat.S_ISDIR(path.stat().st_mode):
@@ -157,38 +157,38 @@ def identify(target: str, name: str = "the target") -> FileSystem:
 
 
 def identity(facts: Mapping[str, object]) -> str:
-    """The identity of a file system on any node and at any time: its type and the name of its volume.
+    """The identity of a file system, the same on all nodes and over time: its type and volume name.
 
-    Without servers: GlusterFS may be mounted as `s1:/dfs` on one node and as `s2:/dfs` on another, and so may NFS,
-    WEKA, CephFS and Lustre. Without a subdirectory of the volume that is mounted. With the fsid if the name is
-    arbitrary (tmpfs, overlay, BeeGFS), and for ext2 to ext4, whose fsid derives from the UUID.
+    It omits servers: nodes may mount GlusterFS, NFS, WEKA, CephFS and Lustre from different ones (`s1:/fs`, `s2:/fs`).
+    It omits a mounted subdirectory. It includes the fsid if the name is arbitrary (tmpfs, overlay, BeeGFS), and for
+    ext2 to ext4, whose fsid derives from the UUID.
     """
-    return _servers_and_identity(facts)[1]
+    return _split_source(facts)[1]
 
 
 def volume(facts: Mapping[str, object]) -> str:
-    """The name by which results of different file systems are kept apart: identity and servers.
+    """The name that distinguishes file systems in results: identity and servers.
 
     Two storage systems may have volumes with equal names. Other servers of a system are recognized by the campaign's
     marker (`same_source`).
     """
-    servers, name = _servers_and_identity(facts)
+    servers, name = _split_source(facts)
     return f"{name} by {servers}" if servers else name
 
 
 def same_source(claimed: str, facts: FileSystem, marked: bool) -> str:
     """The mount source by which results name a file system: `claimed`, the source when the campaign's directory was
-    made, if that was this file system, else the present source.
+    created, if that was this file system; otherwise the current source.
 
     `marked`: our marker is there now. Without it the sources must have a server in common, if both name servers.
     """
-    then, identity_then = _servers_and_identity({**facts, "source": claimed})
-    now, identity_now = _servers_and_identity(facts)
-    is_same = marked or not (then and now) or not {*then.split(",")}.isdisjoint(now.split(","))
-    return claimed if is_same and identity_then == identity_now else facts["source"]
+    old_servers, old_identity = _split_source({**facts, "source": claimed})
+    servers, current_identity = _split_source(facts)
+    is_same = marked or not (old_servers and servers) or not {*old_servers.split(",")}.isdisjoint(servers.split(","))
+    return claimed if is_same and old_identity == current_identity else facts["source"]
 
 
-def _servers_and_identity(facts: Mapping[str, object]) -> tuple[str, str]:
+def _split_source(facts: Mapping[str, object]) -> tuple[str, str]:
     kind, source, fsid = (str(facts.get(key) or "") for key in ("fstype", "source", "fsid"))
     servers, _, path = source.rpartition(":/")
     if kind in ("nfs", "nfs4"):
@@ -202,8 +202,8 @@ def _servers_and_identity(facts: Mapping[str, object]) -> tuple[str, str]:
         servers, _, path = source.rpartition("/")
         return servers, f"wekafs {path or source}"
     if kind == "ceph":  # user@cluster.name=/path, or mon1:6789,mon2:6789:/path
-        named = re.fullmatch(r"[^@/]*@([^=/]+)=/.*", source, re.DOTALL)
-        return "", f"ceph {named[1] if named else fsid}"
+        match = re.fullmatch(r"[^@/]*@([^=/]+)=/.*", source, re.DOTALL)
+        return "", f"ceph {match[1] if match else fsid}"
     has_name = kind != "beegfs" and (fs_types.is_network(kind) or bool(re.search("[/:]", source)))
     if has_name and not fs_types.lookup(kind).nameless and not kind.startswith("ext"):
         return "", f"{kind} {source}"
@@ -226,7 +226,7 @@ def is_same_file_system(here: Mapping[str, object], there: Mapping[str, object])
     """Whether two directories of this machine are on one file system."""
     if here["device"] == there["device"]:
         return True
-    # each subvolume of btrfs has its own st_dev; two NFS servers may have volumes with equal names
+    # each subvolume of btrfs has its own st_dev; two NFS servers may have volumes of the same name
     return here["source"] == there["source"] and lock_name(here) == lock_name(there)
 
 
@@ -236,7 +236,7 @@ def is_root_mount(mount: str | None) -> bool:
 
 
 def wrong_type(directory: str, fstype: str, mount: str, expected: str | None) -> str | None:
-    """A sentence if the file system of the target is not of the type that the configuration names, or None. Pure.
+    """A message if the target's file system is not of the type that the configuration names, or None. Pure.
 
     `nfs` stands for nfs4 as well, and `x` for fuse.x.
     """
@@ -257,7 +257,7 @@ def read_space(directory: str) -> dict[str, int]:
 
 
 def contains_results(facts: FileSystem, directory: str, results: Path) -> bool:
-    """Whether results lie in the campaign's directory, links resolved. `facts`: `identify` of its parent."""
+    """Whether results are in the campaign's directory, with links resolved. `facts`: `identify` of its parent."""
     real = Path(facts["real"]) / Path(directory).name
     return real in (results.resolve(), *results.resolve().parents)
 
@@ -266,7 +266,7 @@ def contains_results(facts: FileSystem, directory: str, results: Path) -> bool:
 
 
 def check_target(target: str, campaign: str, fstype: str | None) -> tuple[str, str] | None:
-    """The problem with a target: a key below `target` of the configuration, and a sentence; or None.
+    """The problem with a target: a key below `target` of the configuration, and a message; or None.
 
     `campaign`: name of the campaign's directory there. `fstype`: target.type.
     """
@@ -275,12 +275,12 @@ def check_target(target: str, campaign: str, fstype: str | None) -> tuple[str, s
         if not stat.S_ISDIR(path.stat().st_mode):
             return "directory", f"{name} is not a directory; name a directory on the file system under test"
     except (FileNotFoundError, NotADirectoryError):
-        return "directory", _absent(name, path)
+        return "directory", _explain_absence(name, path)
     facts = identify(target)
-    if is_root() and (way := find_open_directory(target)):
-        return "directory", f"{name} cannot be measured on by root: {way}"
-    if wrong := wrong_type(target, facts["fstype"], facts["mount"], fstype):
-        return "type", wrong
+    if is_root() and (danger := find_open_directory(target)):
+        return "directory", f"{name} cannot be measured on by root: {danger}"
+    if mismatch := wrong_type(target, facts["fstype"], facts["mount"], fstype):
+        return "type", mismatch
     if not facts["writable"]:
         if os.statvfs(path).f_flag & os.ST_RDONLY:
             return "directory", f"{name} cannot be measured on: it is read-only; {REMOUNT}"
@@ -289,32 +289,31 @@ def check_target(target: str, campaign: str, fstype: str | None) -> tuple[str, s
     return None
 
 
-def _absent(name: str, path: Path) -> str:
+def _explain_absence(name: str, path: Path) -> str:
     """Why a path is not a directory, and the likely remedy. `name`: the path as the user wrote it."""
-    parent, lacks = path.parent, path.name
+    parent, missing = path.parent, path.name
     while not parent.is_dir():
-        parent, lacks = parent.parent, parent.name
-    if os.path.lexists(parent / lacks):
-        return f"{name} does not exist: {parent / lacks} is a symbolic link that leads nowhere, or is not a directory"
+        parent, missing = parent.parent, parent.name
+    if os.path.lexists(parent / missing):
+        return f"{name} does not exist: {parent / missing} is a symbolic link that leads nowhere, or is not a directory"
     try:
         with os.scandir(parent) as entries:
-            first = itertools.islice(entries, _MOST_NAMES)
+            first = itertools.islice(entries, _MAX_NAMES)
             # the type from the listing only: following a link or a mount may hang
             names = [e.name for e in first if e.is_symlink() or e.is_dir(follow_symlinks=False)]
     except PermissionError:
         names = []
-    text = f"{name} does not exist: {parent} is there, and has no `{lacks}`"
-    if near := difflib.get_close_matches(lacks, names, 1, 0.6):
-        return f"{text}; did you mean {parent / near[0] / path.relative_to(parent / lacks)}?"
+    text = f"{name} does not exist: {parent} is there, and has no `{missing}`"
+    if similar := difflib.get_close_matches(missing, names, 1, 0.6):
+        return f"{text}; did you mean {parent / similar[0] / path.relative_to(parent / missing)}?"
     return f"{text}; is the file system mounted? If it is, make the directory"
 
 
 def find_open_directory(target: str) -> str | None:
-    """A sentence on a directory in the target's path in which others could replace the campaign's directory; None if
-    there is none.
+    """A message about a directory in the target's path in which others could replace the campaign's directory, or None.
 
-    Tools open their files by path, so whoever swaps a directory of the path chooses the files that they overwrite. In a
-    sticky directory only owners can. Others are everybody, and for root also the group: a user trusts their groups.
+    Tools open files by path, so whoever replaces a directory in the path chooses the files that they overwrite. In a
+    sticky directory only owners can. Others are everybody, and for root also the group: users trust their groups.
     """
     real = Path(target).resolve()
     others = stat.S_IWOTH | (stat.S_IWGRP if is_root() else 0)

@@ -1,9 +1,9 @@
 """Locks: one run of a campaign at a time, and one campaign at a time on a file system.
 
-A lock is the flock of a file whose text names its owner as JSON. The kernel gives the flock to one process, and
-releases it when that process ends for any reason; so a free lock may be taken, whatever owner the text names. A flock
-does not reach everywhere: some file systems have none, and some mounts hide it from other nodes. There the Slurm job
-that the text names may still be running, so Slurm is asked; without Slurm the exclusion is "not checked".
+A lock is a flock on a file whose text names its owner in JSON. The kernel gives the flock to one process, and
+releases it when that process ends for any reason; so a free lock may be taken, regardless of the owner in its text. But
+some file systems have no flock, and some mounts hide it from other nodes. There the Slurm job that the text names may
+still be running, so Slurm is queried; without Slurm the exclusion is "not checked".
 
 The results of a campaign have a lock (`take`), and so has each file system that is measured (`exclude`), unless the job
 holds all instances of a Slurm license (`by_license`).
@@ -41,15 +41,15 @@ from iosweep.units import local_time
 NAME = "lock"
 #: Directory of the locks of file systems without target.lock, for campaigns on this machine.
 MACHINE = "/tmp"  # noqa: S108 - opened without following links, and never created over an existing file
-#: Time before the second attempt to lock: by then `holder` has released it, or its owner has written the text.
-_AGAIN_S = 0.05
-#: The most bytes that are read of a lock.
-_MOST_BYTES = 1 << 14
-_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # nonblocking: to open a FIFO would wait for its other end
+#: Delay before the second attempt to lock: by then `holder` has released it, or its owner has written the text.
+_RETRY_S = 0.05
+#: Upper limit for reading a lock.
+_MAX_BYTES = 1 << 14
+_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # nonblocking: opening a FIFO would block
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The process that holds a lock, by its text; `take` fills in the last four fields. Without a `pid`: unknown."""
+    """The process that holds a lock, as its text says; `take` sets the last four fields. Unknown if `pid` is empty."""
 
     campaign: str = ""
     results: str = ""
@@ -75,19 +75,19 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 def read(content: bytes) -> Owner | None:
-    """The owner that the text of a lock names; None if it is empty. Not trusted: anybody may have written it."""
+    """Parse the owner from the text of a lock; None if it is empty. Not trusted: anybody may have written it."""
     if not content.strip(b"\0 \n"):
         return None
     try:
         owner = msgspec.json.decode(content, type=Owner)
     except (ValueError, RecursionError):
         return Owner()
-    plain = {name: shortened(printable(getattr(owner, name)), 200) for name in Owner.__struct_fields__}
-    return Owner(**plain | ({} if re.fullmatch("[0-9]{0,12}", owner.job) else {"job": ""}))
+    fields = {name: shortened(printable(getattr(owner, name)), 200) for name in Owner.__struct_fields__}
+    return Owner(**fields | ({} if re.fullmatch("[0-9]{0,12}", owner.job) else {"job": ""}))
 
 
-def _text(handle: int) -> Owner | None:
-    return read(os.pread(handle, _MOST_BYTES, 0))
+def _read_owner(handle: int) -> Owner | None:
+    return read(os.pread(handle, _MAX_BYTES, 0))
 
 
 @dataclass
@@ -96,13 +96,13 @@ class Lock:
 
     file: Path
     handle: int
-    without: str = ""  # why its file system has no flock; empty if it has
+    no_flock: str = ""  # why its file system has no flock; empty if it has
 
     @property
     def note(self) -> str | None:
-        """A sentence if the lock excludes nobody, or None."""
-        why = f"exclusion not checked: the file system of {self.file} has no locks ({self.without})"
-        return printable(why) if self.without else None
+        """A message if the lock excludes nobody, or None."""
+        message = f"exclusion not checked: the file system of {self.file} has no locks ({self.no_flock})"
+        return printable(message) if self.no_flock else None
 
     def in_place(self) -> bool:
         """Whether the path still leads to the file that was locked, and not by a link."""
@@ -117,37 +117,37 @@ class Lock:
             os.pwrite(self.handle, text, 0)
 
     def close(self) -> None:
-        self.write(b"")  # so that only an owner that was killed leaves a text
+        self.write(b"")  # so that only a killed owner leaves a text
         with contextlib.suppress(OSError):
             fcntl.flock(self.handle, fcntl.LOCK_UN)  # closing is not enough if a forked child has the handle as well
         os.close(self.handle)
 
 
-def take(file: Path, mine: Owner, what: str, shared: bool = False) -> Lock:
+def take(file: Path, owner: Owner, what: str, shared: bool = False) -> Lock:
     """Lock a file, creating it if needed. Raises Busy if another process has it, OSError if `file` cannot be a lock.
 
-    `what`: the thing that it protects, for a sentence. `shared`: all users may take it, whatever the umask.
+    `what`: what the lock protects, for messages. `shared`: all users may take it, whatever the umask.
     """
     lock = Lock(file, _open(file, shared))
     try:
         try:
-            lock.without = _flock(lock.handle)
+            lock.no_flock = _flock(lock.handle)
         except BlockingIOError:
-            raise _busy(what, _text(lock.handle) or Owner()) from None
-        previous = _text(lock.handle)
-        if previous and previous.job not in ("", mine.job):
+            raise _busy_error(what, _read_owner(lock.handle) or Owner()) from None
+        previous = _read_owner(lock.handle)
+        if previous and previous.job not in ("", owner.job):
             _check_ended(previous, file, what)
     except BaseException:
         os.close(lock.handle)
         raise
     user, now = procfs.user_name(os.getuid()), local_time().isoformat(timespec="seconds")
-    mine = structs.replace(mine, user=user, host=socket.gethostname(), pid=str(os.getpid()), since=now)
-    lock.write(json.dumps(structs.asdict(mine)).encode())  # not by msgspec: a path may not be UTF-8
+    owner = structs.replace(owner, user=user, host=socket.gethostname(), pid=str(os.getpid()), since=now)
+    lock.write(json.dumps(structs.asdict(owner)).encode())  # not by msgspec: a path may not be UTF-8
     return lock
 
 
 def holder(file: Path) -> Owner | None:
-    """The present owner of a lock, or None. Takes the lock, shared, for a moment, which is why `take` tries twice."""
+    """The current owner of a lock, or None. Briefly takes a shared lock, which is why `take` tries twice."""
     try:
         handle = os.open(file, os.O_RDONLY | _FLAGS)
     except OSError:
@@ -155,7 +155,7 @@ def holder(file: Path) -> Owner | None:
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _text(handle) or Owner()
+        return _read_owner(handle) or Owner()
     except OSError:  # the file system has no locks
         return None
     finally:
@@ -164,7 +164,7 @@ def holder(file: Path) -> Owner | None:
 
 
 def _open(file: Path, shared: bool) -> int:
-    """A handle of the file. O_CREAT only if it does not exist: in a sticky directory the kernel refuses O_CREAT for an
+    """Open a lock file. O_CREAT only if it does not exist: in a sticky directory the kernel refuses O_CREAT for an
     existing file of another user (fs.protected_regular)."""
     try:
         handle = os.open(file, os.O_RDWR | _FLAGS)
@@ -188,7 +188,7 @@ def _flock(handle: int) -> str:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            time.sleep(_AGAIN_S)
+            time.sleep(_RETRY_S)
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise
@@ -207,10 +207,10 @@ def _check_ended(previous: Owner, file: Path, what: str) -> None:
         why = f"{what} may still be measured by {previous}: {error}; see that it has ended, then remove {file}"
         raise Busy(printable(why), previous.job) from None
     if alive:
-        raise _busy(what, previous)
+        raise _busy_error(what, previous)
 
 
-def _busy(what: str, owner: Owner) -> Busy:
+def _busy_error(what: str, owner: Owner) -> Busy:
     return Busy(printable(f"{what} is being measured by {owner}; wait for it, or stop it"), owner.job or None)
 
 
@@ -226,8 +226,8 @@ class Exclusion:
 
 
 @contextmanager
-def exclude(directory: str | None, facts: Mapping[str, object], mine: Owner) -> Iterator[Exclusion]:
-    """Keep other campaigns off a file system; yields how far that reaches.
+def exclude(directory: str | None, facts: Mapping[str, object], owner: Owner) -> Iterator[Exclusion]:
+    """Keep other campaigns off a file system; yields whether that is enforced.
 
     `directory`: target.lock. `facts`: of the file system (identify.identify). Raises Busy if another campaign has the
     lock, Unusable if target.lock is not a directory.
@@ -238,47 +238,47 @@ def exclude(directory: str | None, facts: Mapping[str, object], mine: Owner) -> 
     name = hashlib.sha256(os.fsencode(identify.lock_name(facts))).hexdigest()[:16]
     file = place / f"iosweep-{name}.lock"
     try:
-        lock = take(file, mine, f"the file system {identify.identity(facts)}", shared=True)
+        lock = take(file, owner, f"the file system {identify.identity(facts)}", shared=True)
     except OSError as error:
         yield Exclusion(False, printable(f"exclusion not checked: the lock {file} cannot be taken: {error.strerror}"))
         return
     with contextlib.closing(lock):
-        why = lock.note or _unreached(place, directory is None, fs_types.lookup(str(facts["fstype"])).local)
-        yield Exclusion(not why, why or f"no other campaign that locks {printable(str(file))}")
+        doubt = lock.note or _find_doubt(place, directory is None, fs_types.lookup(str(facts["fstype"])).local)
+        yield Exclusion(not doubt, doubt or f"no other campaign that locks {printable(str(file))}")
 
 
-def _unreached(place: Path, machine: bool, local: bool) -> str | None:
+def _find_doubt(place: Path, is_default: bool, local: bool) -> str | None:
     """Why other campaigns may not see a lock in the directory `place`; None if they do.
 
-    `local`: only this machine uses the measured file system. `machine`: `place` is the default, MACHINE.
+    `local`: only this machine uses the measured file system. `is_default`: `place` is MACHINE.
     """
     facts = identify.identify(str(place))
     shown = printable(str(place))
     doubt = fs_types.lock_doubt(facts["fstype"], facts["mount"])
     # not every mount of a network file system shares its locks with other nodes (`localflock`, `local_lock`)
     if doubt and not local:
-        remedy = "; set target.lock to a directory that all nodes see" if machine else ""
+        remedy = "; set target.lock to a directory that all nodes see" if is_default else ""
         return f"exclusion not checked: only campaigns on this machine are kept off, {shown} is on {doubt}{remedy}"
     if doubt and identify.is_private(str(place)) is not False:
         return f"exclusion not checked: others on this machine may see another directory at {shown} (a container)"
     return None
 
 
-def by_license(asked: str, without: Exclusion) -> Exclusion:
-    """Exclusion by the licenses of our job. `asked`: such as `pfs:1,other:2`. `without`: the exclusion without them."""
+def by_license(licenses: str, fallback: Exclusion) -> Exclusion:
+    """Exclusion by the licenses of our job. `licenses`: such as `pfs:1,x:2`. `fallback`: the exclusion without them."""
     with contextlib.suppress(Unanswered):
-        if asked:
-            return judge_licenses(asked, query.ask(["scontrol", "--oneliner", "show", "licenses"]), without)
-    return without
+        if licenses:
+            return judge_licenses(licenses, query.ask(["scontrol", "--oneliner", "show", "licenses"]), fallback)
+    return fallback
 
 
-def judge_licenses(asked: str, printed: str, without: Exclusion) -> Exclusion:
-    """The exclusion by licenses, from the output of `scontrol --oneliner show licenses`. Pure."""
+def judge_licenses(licenses: str, printed: str, fallback: Exclusion) -> Exclusion:
+    """Judge the exclusion by licenses from the output of `scontrol --oneliner show licenses`. Pure."""
     rows = [query.fields(line) for line in printed.splitlines()]
     totals = {row["LicenseName"]: row["Total"] for row in rows if "LicenseName" in row and "Total" in row}
-    for license in asked.split(",") if "|" not in asked else ():  # `a|b`: Slurm does not say which was given
+    for license in licenses.split(",") if "|" not in licenses else ():  # `a|b`: Slurm does not say which it granted
         name, _, count = license.partition(":")
         if totals.get(name) == (count or "1"):
             return Exclusion(True, f"no other job has the license {name}: all there are ({count or 1}) are ours")
-    evidence = f"{without.evidence}; of the license {asked} there are more, which other jobs may have"
-    return replace(without, evidence=evidence)
+    evidence = f"{fallback.evidence}; of the license {licenses} there are more, which other jobs may have"
+    return replace(fallback, evidence=evidence)

@@ -17,7 +17,7 @@ from iosweep.errors import Refused, TargetError
 
 T = TypeVar("T")
 
-#: Functions to call at each beat.
+#: Functions that are called at each beat.
 _listeners: list[Callable[[], None]] = []
 
 
@@ -63,7 +63,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def answer(operation: Callable[..., object], arguments: Sequence[object]) -> Answer:
-    """Run an operation with arguments from JSON. Refusals and errors of the file system become answers."""
+    """Run an operation with arguments from JSON. A refusal or an error of the file system becomes the answer."""
     types, _ = _types(operation)
     typed = [msgspec.convert(value, kind) for value, kind in zip(arguments, types, strict=False)]
     try:
@@ -72,12 +72,12 @@ def answer(operation: Callable[..., object], arguments: Sequence[object]) -> Ans
     except Refused as error:
         return Answer(refused=str(error), lasting=error.lasting)
     except OSError as error:
-        text = f"{error.strerror or error}: {_where(error, operation, typed)}"
+        text = f"{error.strerror or error}: {_locate(error, operation, typed)}"
         return Answer(errno=error.errno or 0, error=text)
 
 
-def _where(error: OSError, operation: Callable[..., object], arguments: Sequence[object]) -> str:
-    """The path that an error is about. A name without a directory is relative to the campaign's directory."""
+def _locate(error: OSError, operation: Callable[..., object], arguments: Sequence[object]) -> str:
+    """Find the path that an error is about. A name without a directory is relative to the campaign's directory."""
     name, directory = str(error.filename or ""), getattr(arguments[0], "directory", "") if arguments else ""
     if name and directory and not name.startswith("/"):
         return f"{name} in {directory}"
@@ -85,13 +85,13 @@ def _where(error: OSError, operation: Callable[..., object], arguments: Sequence
 
 
 def by_name(operations: Iterable[Callable[..., object]]) -> dict[str, Callable[..., object]]:
-    """Operations by the names that requests use."""
+    """Map the names that requests use to operations."""
     return {operation.__name__: operation for operation in operations}
 
 
 @cache
 def _types(operation: Callable[..., object]) -> tuple[list[object], object]:
-    """The types of an operation's arguments and of its value."""
+    """The types of an operation's arguments, and the type of its value."""
     hints = typing.get_type_hints(operation)
     value = hints.pop("return")
     return list(hints.values()), value

@@ -23,7 +23,7 @@ from iosweep.units import human_size
 
 #: `lfs quota -q`: used KiB, soft and hard limit, grace; then these four for files. `*`: over quota; `[]`: inexact.
 _LFS = re.compile(r"\s\[?(\d+)\]?\*?\s+(\d+)\s+(\d+)\s+\S+\s+\[?(\d+)\]?\*?\s+(\d+)\s+(\d+)\s+\S+\s")
-#: Directories on Lustre without quotas for this user: not asked about again, which would take two processes.
+#: Directories on Lustre without quotas for this user: another query would start two processes.
 _without_quota: set[str] = set()
 
 
@@ -46,20 +46,20 @@ class Room(TypedDict):
 
 
 def read_room(directory: str) -> Room:
-    """The facts that decide whether bytes may be written, in one request, which takes up to 1 ms of CPU time.
+    """Read the facts that decide whether bytes may be written, in one request of up to 1 ms of CPU time.
 
     Raises OSError and Refused if the directory cannot be examined.
     """
     facts = identify.identify(directory)
-    asked = facts["fstype"] == "lustre" and directory not in _without_quota
-    quotas = _quotas(directory) if asked else []
-    if asked and not quotas:
+    may_have_quota = facts["fstype"] == "lustre" and directory not in _without_quota
+    quotas = _read_quotas(directory) if may_have_quota else []
+    if may_have_quota and not quotas:
         _without_quota.add(directory)
     return {"file_system": facts, "space": identify.read_space(directory), "quotas": quotas}
 
 
-def _quotas(directory: str) -> list[Quota]:
-    """The quotas of this user and group that have a limit: the lower of the soft and hard limits."""
+def _read_quotas(directory: str) -> list[Quota]:
+    """Read the quotas of this user and group that have a limit: the lower of the soft and hard limits."""
     status = Path(directory).stat()
     group = status.st_gid if status.st_mode & stat.S_ISGID else os.getegid()  # the group of new files
     quotas: list[Quota] = []
@@ -85,58 +85,58 @@ def _quotas(directory: str) -> list[Quota]:
     return quotas
 
 
-_LESS = "measure less, or raise limits.share_of_free"
+_REMEDY = "measure less, or raise limits.share_of_free"
 
 
 def too_much(
-    now: Mapping[str, int],
+    usage: Mapping[str, int],
     ours_bytes: int,
     needed_bytes: int,
     needed_inodes: int,
     limits: Mapping[str, float],
 ) -> Obstacle | None:
-    """Why a campaign may not have `needed_bytes` on the target at once, or None.
+    """Why a campaign may not occupy `needed_bytes` on the target, or None.
 
     `now`: identify.read_space. `ours_bytes`: the part of `needed_bytes` that is there already. `needed_inodes`: inodes
-    still to be made.
+    still to be created.
     """
     more = needed_bytes - ours_bytes
-    free, total = now["free_bytes"], now["used_bytes"] + now["free_bytes"]
+    free, total = usage["free_bytes"], usage["used_bytes"] + usage["free_bytes"]
     if more > 0 and not total:
-        why = "its file system does not say how much is free: it reports 0 bytes in all"
-        return Obstacle(why, "are its data servers up?")
+        shortage = "its file system does not say how much is free: it reports 0 bytes in all"
+        return Obstacle(shortage, "are its data servers up?")
     if more > free:
         return Obstacle(
             f"{human_size(more)} more are needed, and {human_size(free)} are free", "make room, or measure less"
         )
     without_us = free + ours_bytes
     if more > 0 and needed_bytes > limits["share_of_free"] * without_us:
-        why = (
+        shortage = (
             f"up to {human_size(needed_bytes)} are needed, more than {limits['share_of_free']:.0%} of the"
             f" {human_size(without_us)} that are free"
         )
-        return Obstacle(why, _LESS)
-    if more > 0 and now["used_bytes"] + more > limits["fill"] * total:
-        why = (
-            f"{human_size(more)} more would make it {(now['used_bytes'] + more) / total:.0%} full, above"
+        return Obstacle(shortage, _REMEDY)
+    if more > 0 and usage["used_bytes"] + more > limits["fill"] * total:
+        shortage = (
+            f"{human_size(more)} more would make it {(usage['used_bytes'] + more) / total:.0%} full, above"
             f" limits.fill {limits['fill']:.0%}"
         )
-        return Obstacle(why, "free space, or raise limits.fill")
-    inodes = now["used_inodes"] + now["free_inodes"]  # 0 if the file system does not count inodes
-    if inodes and needed_inodes > limits["share_of_free"] * now["free_inodes"]:
-        why = (
+        return Obstacle(shortage, "free space, or raise limits.fill")
+    inodes = usage["used_inodes"] + usage["free_inodes"]  # 0 if the file system does not count inodes
+    if inodes and needed_inodes > limits["share_of_free"] * usage["free_inodes"]:
+        shortage = (
             f"up to {human_count(needed_inodes, 'file is', 'files are')} needed, more than"
-            f" {limits['share_of_free']:.0%} of the {now['free_inodes']:,} free inodes"
+            f" {limits['share_of_free']:.0%} of the {usage['free_inodes']:,} free inodes"
         )
-        return Obstacle(why, _LESS)
-    if inodes and needed_inodes and now["used_inodes"] + needed_inodes > limits["fill"] * inodes:
+        return Obstacle(shortage, _REMEDY)
+    if inodes and needed_inodes and usage["used_inodes"] + needed_inodes > limits["fill"] * inodes:
         more_files = human_count(needed_inodes, "more file")
         return Obstacle(f"{more_files} would use more than {limits['fill']:.0%} of its inodes (limits.fill)")
     return None
 
 
 def over_quota(quotas: Sequence[Quota], needed_bytes: int, needed_inodes: int) -> Obstacle | None:
-    """Why a quota has no room for this many more bytes and files, or None."""
+    """Why a quota does not allow this many more bytes and files, or None."""
     for quota in quotas:
         rows = (
             (quota["limit_bytes"], quota["used_bytes"], needed_bytes, human_size, "more"),
@@ -153,7 +153,7 @@ def over_quota(quotas: Sequence[Quota], needed_bytes: int, needed_inodes: int) -
 
 
 def not_freed(deleted_bytes: int) -> str:
-    """The end of a sentence about a lack of space after this run has deleted files."""
+    """The end of a message about a lack of space, if this run has deleted files."""
     return (
         f". This run has deleted {human_size(deleted_bytes)}: the file system may keep deleted files for a time (trash,"
         " snapshots). Empty its trash, or wait until it has; the next run goes on from there"

@@ -1,7 +1,7 @@
-"""File operations below the campaign's directory: making, counting and removing trees; checking and sampling data sets.
+"""File operations below the campaign's directory: create, count and remove trees; check and sample data sets.
 
 They run inside the agent. Each directory is opened by its name in the parent directory; no symbolic link is followed,
-no mount point crossed. Only a bounded number of names is in memory, and long operations report progress
+no mount point crossed. Only a bounded number of names is held in memory, and long operations report progress
 (protocol.beat).
 """
 
@@ -30,26 +30,26 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 #: Threads that examine directories: each directory may take a few round trips to a metadata server.
-_AT_ONCE = 16
-#: The most sentences that an operation returns.
+_THREADS = 16
+#: Maximum number of messages that an operation returns.
 SENTENCES = 5
 #: Flags to open a file. O_NONBLOCK: a pipe in place of the file does not block.
 _PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def side_by_side(act: Callable[[A], B], things: Sequence[A], pool: ThreadPoolExecutor | None = None) -> list[B]:
-    """The results of a function for several arguments, computed in parallel."""
-    if len(things) < 2:
-        return [act(thing) for thing in things]
-    with contextlib.nullcontext(pool) if pool else ThreadPoolExecutor(_AT_ONCE) as threads:
-        return list(threads.map(act, things))
+def side_by_side(function: Callable[[A], B], items: Sequence[A], pool: ThreadPoolExecutor | None = None) -> list[B]:
+    """Apply a function to several arguments in parallel; returns the results."""
+    if len(items) < 2:
+        return [function(item) for item in items]
+    with contextlib.nullcontext(pool) if pool else ThreadPoolExecutor(_THREADS) as threads:
+        return list(threads.map(function, items))
 
 
 # Directories
 
 
 def make_directories(place: Place, below: list[str]) -> list[str]:
-    """Make directories below the campaign's directory; returns their absolute paths."""
+    """Create directories below the campaign's directory; returns their absolute paths."""
     with Opened(place) as ours:
         for path in below:
             beat()
@@ -65,9 +65,9 @@ def list_parts(place: Place) -> list[str]:
 
 
 def measure_usage(place: Place, only: str | None = None) -> dict[str, int]:
-    """Bytes and files of the campaign's directory, or of the part `only`, without entries that vanish meanwhile."""
+    """Count bytes and files of the campaign's directory, or of the part `only`, except entries that vanish."""
     total = files = 0
-    with contextlib.suppress(FileNotFoundError), Opened(place) as ours:  # it may not be made yet, or be removed
+    with contextlib.suppress(FileNotFoundError), Opened(place) as ours:  # it may not exist, or vanish
         for handle, entry in _walk(ours, only or "", skip=True):
             with contextlib.suppress(FileNotFoundError):
                 total += os.stat(entry.name, dir_fd=handle, follow_symlinks=False).st_blocks * 512
@@ -84,7 +84,7 @@ def count_files(place: Place, below: str) -> int:
 
 
 def _walk(ours: Opened, below: str, skip: bool = False) -> Iterator[tuple[int, os.DirEntry[str]]]:
-    """All entries of a tree except directories, each with a handle of its directory.
+    """Yield all entries of a tree except directories, each with a handle of its directory.
 
     Entries that vanish meanwhile and mount points are left out; with `skip` also directories that cannot be read.
     """
@@ -106,7 +106,7 @@ def _walk(ours: Opened, below: str, skip: bool = False) -> Iterator[tuple[int, o
 
 # Removing trees of any depth and width, by several threads
 
-#: Names of a directory in memory at once, and names that a thread removes in one go.
+#: Names of a directory that are held in memory, and names that a thread removes per task.
 _BATCH, _CHUNK = 10_000, 32
 #: Threads for listing directories, and as many for removing files.
 _REMOVING = 8
@@ -114,7 +114,7 @@ _FOREIGN = "iosweep did not make it; it is left alone"
 
 
 class Removed(TypedDict):
-    """The result of a removal. `wrong`: sentences on entries that stay, at most SENTENCES."""
+    """The result of a removal. `wrong`: messages about entries that remain, at most SENTENCES."""
 
     files: int
     directories: int
@@ -126,78 +126,77 @@ def remove(place: Place, below: str) -> Removed:
     """Remove a tree below the campaign's directory."""
     if {"", ".", ".."} & set(below.split("/")):
         raise Refused(f"`{below}` names nothing below {place.directory}")
-    return _removed(place, lambda removal: removal.tree(below))
+    return _run_removal(place, lambda removal: removal.remove_tree(below))
 
 
 def remove_all(place: Place) -> Removed:
     """Remove the campaign's directory with all entries that iosweep made in it."""
-    return _removed(place, _Removal.everything)
+    return _run_removal(place, _Removal.remove_all)
 
 
-def _removed(place: Place, act: Callable[[_Removal], None]) -> Removed:
+def _run_removal(place: Place, action: Callable[[_Removal], None]) -> Removed:
     counts: Removed = {"files": 0, "directories": 0, "bytes": 0, "wrong": []}
     pools = ThreadPoolExecutor(_REMOVING), ThreadPoolExecutor(_REMOVING)
     with contextlib.suppress(FileNotFoundError), Opened(place) as ours, pools[0], pools[1]:
-        act(_Removal(ours, counts, *pools))
+        action(_Removal(ours, counts, *pools))
     return counts
 
 
 class _Removal:
     """Removes trees level by level: first all files, then the directories, the deepest first.
 
-    Threads of one pool list directories; threads of another remove files of large directories. `removed` has the
-    counts.
+    Threads of one pool list directories; threads of another remove files of large directories. Updates `counts`.
     """
 
-    def __init__(self, ours: Opened, removed: Removed, listing: ThreadPoolExecutor, unlinking: ThreadPoolExecutor):
-        self._ours, self._removed = ours, removed
+    def __init__(self, ours: Opened, counts: Removed, listing: ThreadPoolExecutor, unlinking: ThreadPoolExecutor):
+        self._ours, self._counts = ours, counts
         self._listing, self._unlinking = listing, unlinking
         self._lock = threading.Lock()
         self._failed: set[str] = set()
 
-    def everything(self) -> None:
-        """Remove the campaign's directory. The marker goes last, so that after a kill the rest is still ours."""
+    def remove_all(self) -> None:
+        """Remove the campaign's directory. The marker goes last: after a kill it still shows that the rest is ours."""
         top, parent, name = self._ours.handle, self._ours.parent, self._ours.name
         for entry in sorted(os.listdir(top)):
             if entry in PARTS:
-                self.tree(entry)
+                self.remove_tree(entry)
             elif entry not in (MARKER, UNFINISHED):
-                self._stays(entry, _FOREIGN)
-        if not self._removed["wrong"]:
+                self._record(entry, _FOREIGN)
+        if not self._counts["wrong"]:
             self._unlink(top, "", [UNFINISHED, MARKER])
-            # by now the name may lead to another directory
+            # the name may lead to another directory by now
             if os.path.samestat(os.fstat(top), os.stat(name, dir_fd=parent, follow_symlinks=False)):
                 self._rmdir(parent, name, name)
 
-    def tree(self, path: str) -> None:
+    def remove_tree(self, path: str) -> None:
         """Remove a directory with its whole tree."""
         levels = [[path]]
         while level := levels[-1]:
-            subdirectories = side_by_side(self._empty, level, self._listing)
+            subdirectories = side_by_side(self._remove_files, level, self._listing)
             levels.append([below for paths in subdirectories for below in paths])
         for level in reversed(levels):
-            side_by_side(self._close, level, self._listing)
+            side_by_side(self._remove_empty, level, self._listing)
 
-    def _stays(self, path: str, why: str) -> None:
+    def _record(self, path: str, why: str) -> None:
         with self._lock:
             self._failed.add(path)
-            if len(self._removed["wrong"]) < SENTENCES:
-                self._removed["wrong"].append(f"{shown(path)}: {why}")
+            if len(self._counts["wrong"]) < SENTENCES:
+                self._counts["wrong"].append(f"{shown(path)}: {why}")
 
-    def _empty(self, path: str) -> list[str]:
+    def _remove_files(self, path: str) -> list[str]:
         """Remove the files of a directory; returns its subdirectories."""
         directories: dict[str, None] = {}
         try:
             with self._ours.below(path) as handle:
-                while self._pass(handle, path, directories):
+                while self._scan(handle, path, directories):
                     pass
         except FileNotFoundError:
             pass
         except (OSError, Refused) as error:
-            self._stays(path, _why(error))
+            self._record(path, _reason(error))
         return [f"{path}/{name}" for name in directories]
 
-    def _pass(self, handle: int, path: str, directories: dict[str, None]) -> bool:
+    def _scan(self, handle: int, path: str, directories: dict[str, None]) -> bool:
         """Read a directory once, and remove its files; returns whether it has to be read again, because some file
         systems skip entries of a directory that changes while it is read."""
         with os.scandir(handle) as entries:
@@ -210,7 +209,7 @@ class _Removal:
                     if entry.is_dir(follow_symlinks=False):
                         directories[entry.name] = None
                     elif path in PARTS and entry.is_file(follow_symlinks=False) and not entry.name.startswith(PROBE):
-                        self._stays(f"{path}/{entry.name}", _FOREIGN)  # tools write only into subdirectories of a part
+                        self._record(f"{path}/{entry.name}", _FOREIGN)  # tools write only into subdirectories of a part
                     else:
                         files.append(entry.name)
                 chunks = [files[first : first + _CHUNK] for first in range(0, len(files), _CHUNK)]
@@ -222,43 +221,43 @@ class _Removal:
         files = size = 0
         for name in names:
             beat()
-            with self._failure(f"{path}/{name}"):
+            with self._catch_failure(f"{path}/{name}"):
                 status = os.stat(name, dir_fd=handle, follow_symlinks=False)
                 os.unlink(name, dir_fd=handle)
                 files += 1
                 size += status.st_blocks * 512 if status.st_nlink == 1 else 0
         with self._lock:
-            self._removed["files"] += files
-            self._removed["bytes"] += size
+            self._counts["files"] += files
+            self._counts["bytes"] += size
         return files
 
-    def _close(self, path: str) -> None:
-        """Remove an empty directory below the campaign's directory, unless something in it stayed."""
-        above, _, name = path.rpartition("/")
+    def _remove_empty(self, path: str) -> None:
+        """Remove an empty directory below the campaign's directory, unless an entry in it remains."""
+        parent, _, name = path.rpartition("/")
         if path not in self._failed:
-            with self._failure(path), self._ours.below(above) as outer:
-                self._rmdir(outer, name, path)
+            with self._catch_failure(path), self._ours.below(parent) as handle:
+                self._rmdir(handle, name, path)
 
     def _rmdir(self, parent: int, name: str, path: str) -> None:
         beat()
-        with self._failure(path):
+        with self._catch_failure(path):
             os.rmdir(name, dir_fd=parent)
             with self._lock:
-                self._removed["directories"] += 1
+                self._counts["directories"] += 1
 
     @contextlib.contextmanager
-    def _failure(self, path: str) -> Iterator[None]:
-        """Note an entry that cannot be removed; an entry that another process has removed is no failure."""
+    def _catch_failure(self, path: str) -> Iterator[None]:
+        """Record an entry that cannot be removed; an entry that another process has removed is no failure."""
         try:
             yield
         except FileNotFoundError:
             pass
         except (OSError, Refused) as error:
             if not (self._failed and isinstance(error, OSError) and error.errno == errno.ENOTEMPTY):
-                self._stays(path.lstrip("/"), _why(error))
+                self._record(path.lstrip("/"), _reason(error))
 
 
-def _why(error: OSError | Refused) -> str:
+def _reason(error: OSError | Refused) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
@@ -266,7 +265,7 @@ def _why(error: OSError | Refused) -> str:
 
 
 class Stamps(TypedDict):
-    """The times of the last write of some files."""
+    """Modification times of some files."""
 
     written: int  # checksum over the times of all files
     last_ns: int  # the latest time
@@ -274,7 +273,7 @@ class Stamps(TypedDict):
 
 
 class Examined(TypedDict):
-    """The result of a look at files."""
+    """The result of examining files."""
 
     wrong: list[str]  # at most SENTENCES
     holes: str  # "none", "found", or why that is unknown
@@ -282,7 +281,7 @@ class Examined(TypedDict):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """The files of `size` bytes to examine in the directory `below`. holes: also look for unwritten extents."""
+    """Files of `size` bytes to examine in the directory `below`. holes: also look for unwritten extents."""
 
     below: str
     files: list[str]
@@ -290,19 +289,19 @@ class Look(msgspec.Struct, frozen=True):
     holes: bool = True
 
 
-#: Time after a write in which a network file system may still show earlier attributes (NFS: acregmax).
+#: Time after a write in which a network file system may still show stale attributes (NFS: acregmax).
 LATE_NS = 120 * 10**9
-#: Largest difference between the clocks of its server and this node.
+#: Maximum clock difference between its server and this node.
 _CLOCKS_NS = 2 * 10**9
-_NOT_LOOKED = "not looked at"
+_NOT_EXAMINED = "not looked at"
 
 
 def changed(before: Stamps, after: Stamps, since_ns: int, local: bool) -> str:
-    """The change of files between two looks, as a sentence; empty without a change. Pure.
+    """A message if files changed between two examinations; otherwise empty. Pure.
 
-    `since_ns`: time of the first look, by our clock. `local`: times are up to date, and by our clock. Otherwise the
-    first look may have seen outdated times, so a difference counts only if the last write was long before the first
-    look, or the new time is after it.
+    `since_ns`: time of the first one, by our clock. `local`: times are up to date, and by our clock. Otherwise the
+    first examination may have seen stale times, so a difference counts only if the last write was long before it, or
+    the new time is after it.
     """
     if before["written"] == after["written"]:
         return ""
@@ -312,14 +311,14 @@ def changed(before: Stamps, after: Stamps, since_ns: int, local: bool) -> str:
 
 
 def examine_files(place: Place, looks: list[Look]) -> list[Examined]:
-    """Whether files are there, regular, of full size and without unwritten extents; a result for each look."""
+    """Check that files exist, are regular, of full size and without unwritten extents; a result for each look."""
     with Opened(place) as ours:
-        holes = any(look.holes for look in looks) and _shows_holes(ours)
+        holes = any(look.holes for look in looks) and _detects_holes(ours)
         return side_by_side(lambda look: _examine(ours, look, holes), looks)
 
 
 def _examine(ours: Opened, look: Look, shows_holes: bool) -> Examined:
-    holes = _NOT_LOOKED
+    holes = _NOT_EXAMINED
     if look.holes:
         holes = "none" if shows_holes else "hidden: this file system shows no holes, not even in a sparse file"
     wrong: list[str] = []
@@ -348,12 +347,12 @@ def _examine(ours: Opened, look: Look, shows_holes: bool) -> Examined:
                             wrong.append(f"{name} has unwritten extents")
                             holes = "found"
     except FileNotFoundError:
-        return {"wrong": ["the directory is not there"], "holes": _NOT_LOOKED, "stamps": stamps}
+        return {"wrong": ["the directory is not there"], "holes": _NOT_EXAMINED, "stamps": stamps}
     return {"wrong": wrong[:SENTENCES], "holes": holes, "stamps": stamps}
 
 
-def _shows_holes(ours: Opened) -> bool:
-    """Whether SEEK_HOLE finds the hole in a sparse file made here: on some file systems it reports no holes."""
+def _detects_holes(ours: Opened) -> bool:
+    """Test with a sparse file whether SEEK_HOLE finds holes here: on some file systems it reports none."""
     name = f"{PROBE}.sparse"
     with ours.below(FRESH, create=True) as handle:
         with contextlib.suppress(FileNotFoundError):  # left by an agent that was killed
@@ -371,7 +370,7 @@ def _shows_holes(ours: Opened) -> bool:
 
 
 def truncate_files(place: Place, below: str, names: list[str], size: int) -> None:
-    """Cut our files in a directory to `size` bytes."""
+    """Truncate our files in a directory to `size` bytes."""
     with Opened(place) as ours, ours.below(below) as handle:
         for name in names:
             beat()
@@ -383,26 +382,26 @@ def truncate_files(place: Place, below: str, names: list[str], size: int) -> Non
 
 # Contents of files: sample blocks, compressed and compared (judged in judge/checks/files.py)
 
-#: Files of a sample, blocks of all these files together, and bytes of a block: takes 4 ms of CPU.
+#: Files per sample, blocks per sample, and bytes per block: a sample takes 4 ms of CPU time.
 FILES, BLOCKS, BLOCK_BYTES = 4, 32, 8 << 10
-#: The most names of a directory among which files are chosen.
-_NAMES = 1024
+#: Maximum number of directory entries among which files are chosen.
+_MAX_NAMES = 1024
 #: Bytes of a page (unit of deduplication) and of a sector (smallest write).
 _PAGE, _SECTOR = 4096, 512
 _ZEROS = bytes(_SECTOR)
 
 
 class Sample(Part, frozen=True, kw_only=True):
-    """Blocks of some files."""
+    """Figures of the blocks of some files."""
 
     files: Count = 0
     blocks: Count = 0
     bytes: Count = 0
     #: Sectors that hold only zeros; the next two fields are about the other sectors.
     zero_bytes: Count = 0
-    #: After zlib, the blocks of a file as one stream, which also reveals blocks that are nearly alike.
+    #: Size after zlib, with the blocks of a file as one stream: this also reveals nearly identical blocks.
     compressed_bytes: Count = 0
-    #: Pages that have occurred before.
+    #: Duplicate pages.
     repeated_bytes: Count = 0
 
     def __add__(self, other: Sample) -> Sample:
@@ -422,23 +421,23 @@ def sample_blocks(place: Place, groups: list[list[str]], transfer: int, from_beg
         chosen = spread(directories, FILES)
         for directory in chosen:
             with contextlib.suppress(FileNotFoundError), ours.below(directory) as handle:
-                names = _files(handle, FILES // len(chosen))
+                names = _choose_files(handle, FILES // len(chosen))
                 count = BLOCKS // (len(chosen) * max(1, len(names)))
-                contents += [_blocks(handle, name, transfer, from_begin, count) for name in names]
+                contents += [_read_blocks(handle, name, transfer, from_begin, count) for name in names]
         return sample_of([blocks for blocks in contents if blocks])
 
     with Opened(place) as ours:
         return side_by_side(lambda group: read(ours, group), groups)
 
 
-def spread(things: Sequence[str], most: int) -> list[str]:
+def spread(items: Sequence[str], most: int) -> list[str]:
     """At most `most` items, evenly spread over all. Pure."""
-    count = min(most, len(things))
-    return [things[k * len(things) // count] for k in range(count)]
+    count = min(most, len(items))
+    return [items[k * len(items) // count] for k in range(count)]
 
 
 def first_bytes(transfer: int, files: int) -> int:
-    """Bytes at the beginning of so many files, all together, that a sample `from_begin` covers. Pure."""
+    """Bytes that a sample `from_begin` covers at the beginning of `files` files, in total. Pure."""
     return max(transfer, BLOCK_BYTES) * BLOCKS // max(1, min(FILES, files)) * files
 
 
@@ -453,7 +452,7 @@ def block_offsets(size: int, transfer: int, from_begin: bool, count: int) -> lis
 
 
 def sample_of(contents: Sequence[Sequence[bytes]]) -> Sample:
-    """The sample of some files, from their blocks. Pure."""
+    """Compute the sample of some files from their blocks. Pure."""
     compressed = zeros = repeated = 0
     seen_pages = set[bytes]()
     for blocks in contents:
@@ -465,9 +464,9 @@ def sample_of(contents: Sequence[Sequence[bytes]]) -> Sample:
             zeros += len(block) - len(written)
             compressed += len(packer.compress(written))
             pages = [written[at : at + _PAGE] for at in range(0, len(written) - _PAGE + 1, _PAGE)]
-            before = len(seen_pages)
+            known = len(seen_pages)
             seen_pages.update(pages)
-            repeated += (len(pages) - (len(seen_pages) - before)) * _PAGE
+            repeated += (len(pages) - (len(seen_pages) - known)) * _PAGE
         compressed += len(packer.flush())
     return Sample(
         files=len(contents),
@@ -479,12 +478,12 @@ def sample_of(contents: Sequence[Sequence[bytes]]) -> Sample:
     )
 
 
-def _files(handle: int, most: int) -> list[str]:
-    """Names of some regular files of a directory, without empty files."""
+def _choose_files(handle: int, most: int) -> list[str]:
+    """Choose some regular files of a directory that are not empty; returns their names."""
 
     def nonempty() -> Iterator[str]:
         with os.scandir(handle) as entries:
-            for entry in islice(entries, _NAMES):
+            for entry in islice(entries, _MAX_NAMES):
                 beat()
                 if entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_size:
                     yield entry.name
@@ -492,14 +491,14 @@ def _files(handle: int, most: int) -> list[str]:
     return spread(sorted(nonempty()), most)
 
 
-def _blocks(handle: int, name: str, transfer: int, from_begin: bool, count: int) -> list[bytes]:
-    """Some blocks of a file, without holes if the file system reports them."""
+def _read_blocks(handle: int, name: str, transfer: int, from_begin: bool, count: int) -> list[bytes]:
+    """Read some blocks of a file, without holes if the file system reports them."""
     blocks, end = [], 0
     with opened(name, os.O_RDONLY | _PLAIN, handle) as file:
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead: it would fill the cache
         for offset in block_offsets(os.fstat(file).st_size, transfer, from_begin, count):
             beat()
-            if (at := _data(file, offset)) is None or at < end:  # several offsets in a hole lead to the data behind it
+            if (at := _find_data(file, offset)) is None or at < end:  # offsets in one hole lead to the same data
                 continue
             end = at + BLOCK_BYTES
             blocks.append(os.pread(file, BLOCK_BYTES, at))
@@ -507,8 +506,8 @@ def _blocks(handle: int, name: str, transfer: int, from_begin: bool, count: int)
     return [block for block in blocks if block]
 
 
-def _data(file: int, offset: int) -> int | None:
-    """Offset of the first page with data at or behind an offset; None if no data follows."""
+def _find_data(file: int, offset: int) -> int | None:
+    """Find the first page with data at or after an offset; returns its offset, or None."""
     try:
         at = os.lseek(file, offset, os.SEEK_DATA)
     except OSError as error:
