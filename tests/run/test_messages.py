@@ -33,5 +33,5 @@ def test_answers_of_two_nodes_are_put_together_in_any_order_between_other_lines(
     assert max(map(len, mixed)) < 1000  # srun cuts longer ones
     received = agents.Messages()
     found = [message for line in mixed if (message := received.add(line))]
-    assert {message.who: message.value for message in found} == values
+    assert {message.host: message.value for message in found} == values
     assert {message.number for message in found} == {7}

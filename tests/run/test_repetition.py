@@ -75,7 +75,7 @@ def test_nothing_is_stored_where_processes_hang(tmp_path: Path, monkeypatch: pyt
     run = structs.replace(run, timed_out=True, wall_s=15.0, left_behind=("fio (pid 7) on n2",))
     record = records.record(point.id, headline=None)
     tried = repetition._Try(structs.replace(record, phases=(run,)), {})
-    monkeypatch.setattr(repetition, "_try", lambda *_: tried)
+    monkeypatch.setattr(repetition, "_run_try", lambda *_: tried)
     context.setup.agent = SimpleNamespace(hurry=lambda: None, call=hangs)
     context.setup.store = SimpleNamespace()  # whatever is asked of it fails
     with pytest.raises(LeftBehind) as caught:

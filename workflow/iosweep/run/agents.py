@@ -1,12 +1,12 @@
-"""The agents of a job's nodes: one process on each node, which srun starts once and connects by stdin and stdout.
+"""The agents of a job's nodes: one process per node, started once by srun, which connects its stdin and stdout.
 
-No port is opened, and nothing is started per point. srun sends its input to every agent, so a request names the hosts
-that must answer. Answers come in short pieces, because srun cuts lines of more than a kilobyte and may mix lines of two
-nodes. All agents start a command within a fraction of a millisecond.
+No port is opened, and nothing is started per point. srun copies its stdin to every agent, so a request names the hosts
+that must answer. Answers are sent in short lines, because srun cuts lines longer than a kilobyte and may interleave the
+lines of two nodes. All agents start a command within a fraction of a millisecond.
 
-The agent of target/agent.py, on the first node, touches the target and starts launchers. These agents report the facts
-of their nodes, start tools that know nothing of other nodes (fio), and count the ranks that a launcher started. The
-process on a node comes first here, the runner's side (`RemoteAgents`) after it."""
+The agent of target/agent.py, on the first node, accesses the target and starts launchers. The agents here report facts
+about their nodes, start tools without MPI (fio), and count the ranks that a launcher started. The code that runs on a
+node comes first, the runner's side (`RemoteAgents`) second."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from iosweep.target.protocol import Answer
 
 
 def packed(value: object) -> bytes:
-    """Encode a value as one word, compressed: requests to many nodes are long."""
+    """Encode and compress a value as one word: requests to many nodes are long."""
     return base64.b64encode(zlib.compress(json.dumps(value).encode(), 1))
 
 
@@ -62,49 +62,49 @@ def unpacked(word: bytes) -> object:
     return json.loads(zlib.decompress(base64.b64decode(word)))
 
 
-#: Characters of a piece: srun cuts longer lines.
+#: Characters per piece: srun cuts longer lines.
 _PIECE = 700
 _LINE = re.compile(rb"(\d+) (\S+) (\d+)/(\d+) (\S*)")
 
 
 class Message(NamedTuple):
     number: int
-    who: str
+    host: str
     value: object
 
 
 class Messages:
-    """Joins lines, which come in any order, into messages."""
+    """Reassembles messages from lines that arrive in any order."""
 
     def __init__(self) -> None:
         self._pieces: dict[tuple[bytes, bytes], dict[int, bytes]] = {}
 
     def add(self, line: bytes) -> Message | None:
-        """The message that this line completes; None if it is not complete, or damaged."""
+        """Add a line; returns the message that it completes, or None if the message is incomplete or damaged."""
         if not (match := _LINE.fullmatch(line.strip())):
             return None
-        number, who, index, count, piece = match.groups()
-        pieces = self._pieces.setdefault((number, who), {})
+        number, host, index, count, piece = match.groups()
+        pieces = self._pieces.setdefault((number, host), {})
         pieces[int(index)] = piece
         if len(pieces) < int(count):
             return None
-        del self._pieces[number, who]
+        del self._pieces[number, host]
         try:
             value = unpacked(b"".join(piece for _, piece in sorted(pieces.items())))
         except (ValueError, zlib.error):
             return None
-        return Message(int(number), who.decode("utf-8", "replace"), value)
+        return Message(int(number), host.decode("utf-8", "replace"), value)
 
 
-def send(number: int, who: str, value: object, to: int = 1) -> None:
+def send(number: int, host: str, value: object, descriptor: int = 1) -> None:
     """Write a message to a file descriptor."""
     text = packed(value).decode()
     pieces = [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
-    # begin a new line: the site may have printed an unfinished one
-    lines = "\n" + "".join(f"{number} {who} {i}/{len(pieces)} {piece}\n" for i, piece in enumerate(pieces))
+    # start on a new line: scripts of the site may have printed an incomplete one
+    lines = "\n" + "".join(f"{number} {host} {i}/{len(pieces)} {piece}\n" for i, piece in enumerate(pieces))
     data = memoryview(lines.encode())
     while data:
-        data = data[os.write(to, data) :]
+        data = data[os.write(descriptor, data) :]
 
 
 # Agents
@@ -118,11 +118,11 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class NodeAnswer(msgspec.Struct, frozen=True):
-    """The facts of a node."""
+    """A node's facts, its programs, and the target."""
 
-    target: identify.FileSystem  # identifies the target as this node sees it
+    target: identify.FileSystem  # as this node sees it
     builds: dict[str, str | None]  # program -> hash of its binary
-    absent: dict[str, list[str]]  # program -> libraries that it needs and this node lacks
+    absent: dict[str, list[str]]  # program -> shared libraries that are missing on this node
     node: NodeFacts
 
 
@@ -139,7 +139,7 @@ class Staged(msgspec.Struct, frozen=True):
 
     argv: list[str]
     cpus: list[int] | None = None
-    outputs: dict[str, str] = {}  # files that it writes, as Tool.outputs
+    outputs: dict[str, str] = {}  # files that it writes, like Tool.outputs
     watching: Watching | None = None
 
 
@@ -149,7 +149,7 @@ class NodeRun(msgspec.Struct, frozen=True):
     done: process.Completed
     started: float  # on the node's clock, in seconds
     ended: float
-    streams: dict[str, bytes] = {}  # its printed output, and the files that it wrote; compressed while they are sent
+    streams: dict[str, bytes] = {}  # stdout, stderr and the files that it wrote; compressed for transfer
 
 
 _surroundings = load.Surroundings()
@@ -160,45 +160,45 @@ def begin_watch(watching: Watching) -> None:
     global _watch
     if _watch:
         _watch.end()
-    earlier = set(procfs.pids())
+    existing = set(procfs.pids())
 
-    def new_processes() -> list[str]:
-        """New processes of our job: ranks are children of Slurm, not of this agent."""
-        return [pid for pid in procfs.pids() if pid not in earlier and procfs.is_of_job(pid)]
+    def find_new() -> list[str]:
+        """Processes of our job that started since: ranks are children of Slurm, not of this agent."""
+        return [pid for pid in procfs.pids() if pid not in existing and procfs.is_of_job(pid)]
 
     around, job = replace(_surroundings, bound=tuple(watching.bound), host=_node_name()), Job.from_now(watching.runner)
-    _watch = NodeWatch(around, identify.counters_of(around.mount, around.fstype), job, watching.expected, new_processes)
+    _watch = NodeWatch(around, identify.counters_of(around.mount, around.fstype), job, watching.expected, find_new)
 
 
 def end_watch(silent_s: float) -> Watched:
     global _watch
     assert _watch
-    ended, _watch = _watch, None
-    return ended.end(silent_s)
+    watch, _watch = _watch, None
+    return watch.end(silent_s)
 
 
 def left_ranks() -> list[str]:
-    """Processes of our job in other steps than that of the agents."""
-    ours = filter(procfs.is_of_job, procfs.pids())
-    return [procfs.named(pid) for pid in ours if procfs.variable(pid, "SLURM_STEP_ID") not in ("", slurm_step())]
+    """Processes of our job outside the agents' step."""
+    job_pids = filter(procfs.is_of_job, procfs.pids())
+    return [procfs.named(pid) for pid in job_pids if procfs.variable(pid, "SLURM_STEP_ID") not in ("", slurm_step())]
 
 
 def facts(directory: str, programs: dict[str, str], reserved_cpus: str | None = None) -> NodeAnswer:
     """Collect the facts of this node, with its target and programs. `programs`: name -> path."""
     target, space = identify.identify(directory), identify.read_space(directory)
     builds = {name: hash_of(path) for name, path in programs.items()}
-    lacks = {name: libraries for name, path in programs.items() if (libraries := absent(path))}
+    missing_libraries = {name: libraries for name, path in programs.items() if (libraries := absent(path))}
     node = collect(target, space, reserved_cpus=reserved_cpus)
     global _surroundings
     _surroundings = load.Surroundings.of_node(node)
-    return NodeAnswer(target, builds, lacks, node)
+    return NodeAnswer(target, builds, missing_libraries, node)
 
 
 _staged = Staged([])
 
 
 def stage(staged: Staged) -> None:
-    """Keep a command for `run`, so that the request that starts it on all nodes is short; and begin to watch."""
+    """Store a command for `run`, whose request to all nodes is then short, and start to watch."""
     global _staged
     _staged = staged
     if staged.watching:
@@ -206,7 +206,7 @@ def stage(staged: Staged) -> None:
 
 
 def run(timeout_s: float) -> NodeRun:
-    """Run the command that `stage` kept. If it writes files, its directory is temporary, and in memory if possible."""
+    """Run the staged command. If it writes files, it runs in a temporary directory, in memory if possible."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - only a directory of ours within it
     with (
         process.memory("stdout") as stdout,
@@ -231,7 +231,7 @@ def run(timeout_s: float) -> NodeRun:
 
 
 def slurm_step() -> str:
-    """The step that this agent is part of."""
+    """The Slurm step of this agent."""
     return os.environ.get("SLURM_STEP_ID", "")
 
 
@@ -253,7 +253,7 @@ OPERATIONS = protocol.by_name(
 )
 
 
-def _sweep(step: str) -> None:
+def _kill_step(step: str) -> None:
     """Kill the remaining processes of a step of this job on this node."""
     for pid in filter(procfs.is_of_job, procfs.pids()):
         if procfs.variable(pid, "SLURM_STEP_ID") == step:
@@ -262,18 +262,17 @@ def _sweep(step: str) -> None:
 
 
 def main() -> None:
-    """Answer requests in turn until stdin ends. With a step as argument: only `_sweep` it."""
+    """Answer requests in order until stdin ends. With a step as argument: only kill its processes."""
     if len(sys.argv) > 1:
-        return _sweep(sys.argv[1])
-    os.environ.pop(
-        environment.TOKEN, None
-    )  # from the srun that started us; tools must not have it, and we never ask Slurm
+        return _kill_step(sys.argv[1])
+    # set by the srun that started us: tools must not have it, and agents never query Slurm
+    os.environ.pop(environment.TOKEN, None)
     process.adopt_orphans()
     process.allow_files()
-    signal.signal(signal.SIGTERM, _leave)
-    name, received = _node_name(), b""
-    while part := os.read(0, 1 << 16):
-        *lines, received = (received + part).split(b"\n")
+    signal.signal(signal.SIGTERM, _exit)
+    name, unread = _node_name(), b""
+    while chunk := os.read(0, 1 << 16):
+        *lines, unread = (unread + chunk).split(b"\n")
         for line in lines:
             request = msgspec.convert(unpacked(line), Request)
             if request.each is None or name in request.each:
@@ -281,20 +280,20 @@ def main() -> None:
                 try:
                     answer = protocol.answer(OPERATIONS[request.operation], arguments)
                 except process.Abandoned:
-                    _leave()
+                    _exit()
                 send(request.number, name, to_builtins(answer))
-    _leave()
+    _exit()
 
 
-def _leave(*_: object) -> NoReturn:
+def _exit(*_: object) -> NoReturn:
     process.end_descendants(tidy=True)
     os._exit(0)
 
 
 def collected(place: Folder, outputs: Mapping[str, str]) -> dict[str, bytes]:
-    """stream -> content of its file; files that are absent, not regular or too large are left out.
+    """Read output files; returns stream -> content, without files that are absent, not regular or too large.
 
-    Files that match a pattern with `*` are one stream, each after a line `==> name <==`, in order of their numbers.
+    Files that match a pattern with `*` form one stream, each after a line `==> name <==`, sorted by their numbers.
     """
     streams: dict[str, bytes] = {}
     names = place.names() if any("*" in pattern for pattern in outputs.values()) else []
@@ -303,11 +302,11 @@ def collected(place: Folder, outputs: Mapping[str, str]) -> dict[str, bytes]:
             if "*" not in pattern:
                 streams[stream] = place.read(pattern, MOST_PRINTED_BYTES)
                 continue
-            room, parts = MOST_PRINTED_BYTES, []
+            remaining_bytes, parts = MOST_PRINTED_BYTES, []
             for name in sorted((name for name in names if fnmatchcase(name, pattern)), key=natural):
-                parts.append(f"==> {name} <==\n".encode() + place.read(name, room))
-                room -= len(parts[-1])
-                if room <= 0:
+                parts.append(f"==> {name} <==\n".encode() + place.read(name, remaining_bytes))
+                remaining_bytes -= len(parts[-1])
+                if remaining_bytes <= 0:
                     break
             else:
                 if parts:
@@ -317,15 +316,15 @@ def collected(place: Folder, outputs: Mapping[str, str]) -> dict[str, bytes]:
 
 T = TypeVar("T")
 
-#: Time limit for all agents to start: a step on a thousand nodes takes seconds, and Python takes minutes if all nodes
-#: read it from a cold disk at once.
+#: Time limit for all agents to start: srun takes seconds on a thousand nodes, and Python minutes if all nodes load
+#: it from a cold disk at once.
 _START_S = 300.0
 #: Extra time for an agent to end a command that exceeds its time limit.
 _SLACK_S = 30.0
-#: Number of times that clocks are compared before each command.
+#: Rounds of clock comparison before each command.
 _CLOCK_ROUNDS = 3
 #: Time limit for ending the processes of killed agents: a lost node does not answer.
-_SWEEP_S = 10.0
+_KILL_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -337,9 +336,9 @@ class Clock:
 
 
 class RemoteAgents:
-    """Context manager: starts the agents of a job, and calls them. `hosts`: the nodes' names in Slurm, in its order.
+    """Starts the agents of a job, and calls them. Use as a context manager.
 
-    `deadline_s`: time limit for an answer.
+    `hosts`: the nodes by Slurm's names, in Slurm's order. `deadline_s`: time limit for an answer.
     """
 
     argv: tuple[str, ...] = (sys.executable, "-P", "-X", "utf8", "-m", "iosweep.run.agents")
@@ -353,10 +352,10 @@ class RemoteAgents:
         self.step = ""
 
     def __enter__(self) -> Self:
-        many = str(len(self.hosts))
+        count = str(len(self.hosts))
         options = [
-            f"--nodes={many}",
-            f"--ntasks={many}",
+            f"--nodes={count}",
+            f"--ntasks={count}",
             "--ntasks-per-node=1",
             f"--nodelist={hostlist.folded(self.hosts)}",
         ]
@@ -385,7 +384,7 @@ class RemoteAgents:
         for stream in (self._srun.stdin, self._srun.stdout):
             if stream:
                 with contextlib.suppress(OSError):
-                    stream.close()  # the agents end with it
+                    stream.close()  # end of input ends the agents
         try:
             self._srun.wait(3)
         except subprocess.TimeoutExpired:
@@ -395,7 +394,7 @@ class RemoteAgents:
             with contextlib.suppress(Unanswered):
                 query.ask(["scancel", "--signal=KILL", self.step])
             with contextlib.suppress(Unanswered):
-                query.ask([*self._start, "--kill-on-bad-exit=0", *self.argv, self.step.rpartition(".")[2]], _SWEEP_S)
+                query.ask([*self._start, "--kill-on-bad-exit=0", *self.argv, self.step.rpartition(".")[2]], _KILL_S)
         self._errors.close()
 
     def call(
@@ -405,13 +404,13 @@ class RemoteAgents:
         each: Mapping[str, Sequence[object]] | None = None,
         deadline_s: float | None = None,
     ) -> dict[str, T]:
-        """Run one of OPERATIONS on all nodes, or (`each`: host -> arguments) on some; host -> answer.
+        """Run one of OPERATIONS on all nodes, or on those in `each` (host -> arguments); returns host -> answer.
 
-        Raises AllocationError, TargetHangs where an answer does not come in time, TargetError for an error on a node.
+        Raises AllocationError, TargetHangs if a node does not answer in time, TargetError or Refused if one fails.
         """
         answers = self.answers(operation, *arguments, each=each, deadline_s=deadline_s)
-        if late := [host for host, answer in answers.items() if isinstance(answer, TargetHangs)]:
-            raise TargetHangs(f"on {hostlist.hosts(late)}: {answers[late[0]]}", late)
+        if silent_hosts := [host for host, answer in answers.items() if isinstance(answer, TargetHangs)]:
+            raise TargetHangs(f"on {hostlist.hosts(silent_hosts)}: {answers[silent_hosts[0]]}", silent_hosts)
         values = {}
         for host, answer in answers.items():
             if isinstance(answer, Refused):
@@ -431,28 +430,28 @@ class RemoteAgents:
         each: Mapping[str, Sequence[object]] | None = None,
         deadline_s: float | None = None,
     ) -> dict[str, T | Refused | TargetError | TargetHangs]:
-        """As `call`, but returns a node's exception as its answer. Raises AllocationError."""
-        asked = list(self.hosts if each is None else each)
+        """Like `call`, but returns a node's exception as its answer. Raises AllocationError."""
+        hosts = list(self.hosts if each is None else each)
         self._number += 1
         limit_s = self._deadline_s if deadline_s is None else deadline_s
         each_arguments = None if each is None else {host: list(values) for host, values in each.items()}
         request = Request(self._number, operation.__name__, list(arguments), each_arguments)
         end = time.monotonic() + limit_s
         self._send(packed(to_builtins(request)) + b"\n", end)
-        answers = self._answers(set(asked), end)
-        silent = f"no answer for {limit_s:g} s in {operation.__name__}"
-        late = TargetHangs(f"the target, or the agent there, does not answer: {silent}")
-        return {host: answers[host].outcome(operation) if host in answers else late for host in asked}
+        answers = self._receive(set(hosts), end)
+        silence = f"no answer for {limit_s:g} s in {operation.__name__}"
+        timeout = TargetHangs(f"the target, or the agent there, does not answer: {silence}")
+        return {host: answers[host].outcome(operation) if host in answers else timeout for host in hosts}
 
     def clocks(self) -> dict[str, Clock]:
-        """host -> its clock compared with ours, by the fastest answer of some rounds."""
+        """Compare each node's clock with ours in a few rounds, of which the fastest counts; returns host -> clock."""
         best: dict[str, Clock] = {}
         for _ in range(_CLOCK_ROUNDS):
             before = time.time()
-            for host, theirs in self.call(clock).items():
+            for host, remote_s in self.call(clock).items():
                 half_s = (self._answered[host] - before) / 2
                 if host not in best or half_s < best[host].error_s:
-                    best[host] = Clock(theirs - before - half_s, half_s)
+                    best[host] = Clock(remote_s - before - half_s, half_s)
         return best
 
     def run_at_once(
@@ -463,9 +462,9 @@ class RemoteAgents:
         outputs: Mapping[str, str] = MappingProxyType({}),
         watched: Mapping[str, Watching] = MappingProxyType({}),
     ) -> dict[str, NodeRun]:
-        """Run a command on each of these nodes by `process.run`, all started at once.
+        """Run a command on each of these nodes with `process.run`, all started simultaneously.
 
-        `outputs`: files that it writes, as Tool.outputs. `watched`: host -> processes and CPUs to watch meanwhile.
+        `outputs`: files that it writes, like Tool.outputs. `watched`: host -> processes and CPUs to watch.
         """
         cpu_list = None if cpus is None else sorted(cpus)
         staged = {h: [Staged(list(argv), cpu_list, dict(outputs), watched.get(h))] for h, argv in commands.items()}
@@ -479,40 +478,40 @@ class RemoteAgents:
         return runs
 
     def _send(self, data: bytes, end: float) -> None:
-        """Send a request, unless srun does not read it before `end` (monotonic): then there will be no answer."""
+        """Send a request; give up at `end` (monotonic) if srun does not read it, as no answer will come then."""
         assert self._srun.stdin
-        to = self._srun.stdin.fileno()
-        os.set_blocking(to, False)
+        descriptor = self._srun.stdin.fileno()
+        os.set_blocking(descriptor, False)
         while data:
-            rest = end - time.monotonic()
-            if rest <= 0 or not select.select([], [to], [], rest)[1]:
+            remaining_s = end - time.monotonic()
+            if remaining_s <= 0 or not select.select([], [descriptor], [], remaining_s)[1]:
                 return
             try:
-                data = data[os.write(to, data) :]
+                data = data[os.write(descriptor, data) :]
             except BlockingIOError:
                 continue
             except OSError:
-                raise self._lost() from None
+                raise self._loss_error() from None
 
-    def _answers(self, wanted: set[str], end: float) -> dict[str, Answer]:
-        """The answers of the wanted hosts that arrive before `end` (monotonic)."""
+    def _receive(self, hosts: set[str], end: float) -> dict[str, Answer]:
+        """Collect the answers of these hosts that arrive before `end` (monotonic)."""
         assert self._srun.stdout
         answers: dict[str, Answer] = {}
-        while wanted - set(answers):
+        while hosts - set(answers):
             if not select.select([self._srun.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
                 break
-            part = os.read(self._srun.stdout.fileno(), 1 << 16)
-            if not part:
-                raise self._lost()
+            chunk = os.read(self._srun.stdout.fileno(), 1 << 16)
+            if not chunk:
+                raise self._loss_error()
             now = time.time()
-            *lines, self._read = (self._read + part).split(b"\n")
+            *lines, self._read = (self._read + chunk).split(b"\n")
             for message in filter(None, map(self._messages.add, lines)):
-                if message.number == self._number:  # else a late answer
-                    answers[message.who] = convert(message.value, Answer)
-                    self._answered[message.who] = now
+                if message.number == self._number:  # otherwise it is late
+                    answers[message.host] = convert(message.value, Answer)
+                    self._answered[message.host] = now
         return answers
 
-    def _lost(self) -> AllocationError:
+    def _loss_error(self) -> AllocationError:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._srun.wait(2)
         self._errors.seek(0)

@@ -1,5 +1,5 @@
-"""Measuring one allocation: its remaining repetitions, one after the other, each stored when it is complete; and the
-errors that end it, with their exit codes."""
+"""Measures one allocation: runs and stores its remaining repetitions one by one, and maps the errors that end it to
+exit codes."""
 
 from __future__ import annotations
 
@@ -70,19 +70,19 @@ def measure(
     job: query.Job | None = None,
     tools_file: Path | None = None,
 ) -> None:
-    """Measure what is left of an allocation, then write its manifest.
+    """Measure the remaining repetitions of an allocation, then write its manifest.
 
-    `only`, `job`: as in Setup. `works_for`: processes whose end stops the measurement. `tools_file`: tools.json of the
-    tools that Spack has built; None to look for tools on PATH. Raises AllocationError where it cannot continue, Stopped
-    after a signal; repetitions that were complete by then are stored.
+    `only`, `job`: as in Setup. `works_for`: processes whose end stops the measurement. `tools_file`: tools.json of
+    Spack's builds; None to find tools on PATH. Raises AllocationError if it cannot continue, Stopped after a signal;
+    completed repetitions stay stored.
     """
     allocation = next(a for a in plan.allocations if a.name == name)
     store = Store(results)
     process.adopt_orphans()
-    lacking = environment.lacking(os.environ, plan.variables)
+    variable_notes = environment.lacking(os.environ, plan.variables)
     environment.reduce(plan.variables)
     environment.keep_hwloc_still()
-    # tools are started in another directory, where relative directories on PATH would be other ones
+    # tools start in another directory, where a relative entry of PATH would lead elsewhere
     os.environ["PATH"] = os.pathsep.join(str(Path(directory).absolute()) for directory in os.get_exec_path())
     with ending(job), stoppable(works_for), Agent(plan.target.deadline) as agent:
         built = spack.read_built(tools_file) if tools_file else None
@@ -92,11 +92,11 @@ def measure(
             job_size = f"job {job.id} has {human_count(len(job.hosts), 'node')}"
             raise Refused(f"{job_size}, and {allocation.nodes} are needed")
         with (
-            store.locked(job.id if job else "", name) as unlocked,
+            store.locked(job.id if job else "", name) as lock_note,
             RemoteAgents(job.id, job.hosts, plan.target.deadline) if job else nullcontext() as remote,
         ):
             setup = Setup(plan, allocation, store, launcher, lines, agent, remote, built, job, only)
-            lines.note(unlocked, *lacking)
+            lines.note(lock_note, *variable_notes)
             try:
                 _measure(setup)
             finally:
@@ -108,18 +108,18 @@ def measure(
 
 def slurm_job() -> query.Job:
     """The Slurm job that we run in. Raises AllocationError."""
-    id = os.environ.get("SLURM_JOB_ID")
-    if not id:
+    job_id = os.environ.get("SLURM_JOB_ID")
+    if not job_id:
         raise AllocationError(
             ExitCode.REFUSED, "the profile says scheduler: slurm, but this is not a Slurm job (SLURM_JOB_ID is not set)"
         )
     query.forget_options()
     try:
-        job = query.job(id)
+        job = query.job(job_id)
     except Unanswered as error:
         raise AllocationError(ExitCode.REFUSED, str(error)) from None
     if job is None or not job.hosts:
-        raise AllocationError(ExitCode.REFUSED, f"Slurm does not know the nodes of job {id}")
+        raise AllocationError(ExitCode.REFUSED, f"Slurm does not know the nodes of job {job_id}")
     return job
 
 
@@ -135,15 +135,15 @@ def _measure(setup: Setup) -> None:
         if rest.unneeded:  # known from results of earlier jobs
             setup.lines.note(f"nothing to measure: {'; '.join(dict.fromkeys(rest.unneeded.values()))}")
         directory = CampaignDirectory(plan, store, setup.agent)
-        # an earlier run may have ended before it tidied up; results are complete, so errors of the target do not matter
+        # an earlier run may have ended before its cleanup; results are complete, so errors of the target do not matter
         with contextlib.suppress(TargetHangs, TargetError, Refused, Busy, Unusable):
             if directory.left_over:
                 facts = setup.agent.call(identify.identify, plan.target.directory)
-                if wrong := directory.copy_problem(facts):
-                    setup.lines.note(f"not removed: {wrong}")
+                if problem := directory.copy_problem(facts):
+                    setup.lines.note(f"not removed: {problem}")
                 else:
                     with lock.exclude(plan.target.lock, facts, owner):
-                        _tidy_up(setup, loop.machine, directory)
+                        _clean_up(setup, loop.machine, directory)
         return
     target = preflight.find_target(setup, loop.done)
     loop.machine = replace(loop.machine, target=target)
@@ -151,30 +151,30 @@ def _measure(setup: Setup) -> None:
         exclusion = lock.by_license(job.licenses, exclusion) if job else exclusion
         setup.lines.note(None if exclusion.enforced else exclusion.evidence)
         context = prepare(loop, commands, target, exclusion, Budget(plan, store, job, setup.lines.note))
-        store.set_refusal(setup.allocation.name, None)  # of an earlier run; it would still be shown if we were killed
+        store.set_refusal(setup.allocation.name, None)  # from an earlier run: it would reappear if we were killed
         loop.measure(context)
         context.budget.keep()
-        _tidy_up(setup, loop.machine, context.directory)
+        _clean_up(setup, loop.machine, context.directory)
 
 
-def _tidy_up(setup: Setup, machine: remaining.LocalMachine, directory: CampaignDirectory) -> None:
-    """Remove the campaign's directory if the whole campaign is measured (target.keep: none)."""
+def _clean_up(setup: Setup, machine: remaining.LocalMachine, directory: CampaignDirectory) -> None:
+    """Remove the campaign's directory once the whole campaign is measured (target.keep: none)."""
     store = setup.store
     if setup.plan.target.keep == "data_sets" or not directory.left_over:
         return
     if remaining.find(setup.plan, store.repetitions(), store.missing(), machine).left:
         return
     removed = directory.tidy_up()
-    setup.lines.note(*(f"not removed: {wrong}" for wrong in removed["wrong"]))
+    setup.lines.note(*(f"not removed: {problem}" for problem in removed["wrong"]))
     if removed["bytes"]:
         amount = f"{human_count(removed['files'], 'file')}, {human_size(removed['bytes'])}"
         setup.lines.say(f"removed from the target: {amount} (target.keep: none)")
 
 
 def prepare(loop: Loop, commands: Commands, target: FileSystem, exclusion: lock.Exclusion, budget: Budget) -> Context:
-    """Claim the campaign's directory, and store the facts of the nodes; returns what repetitions share.
+    """Claim the campaign's directory and store the facts of the nodes; returns the context of all repetitions.
 
-    Nothing is written to the target until all nodes are known to match.
+    Writes nothing to the target before all nodes are known to match.
     """
     setup = loop.setup
     nodes = preflight.inspect(setup, target, commands)
@@ -182,18 +182,18 @@ def prepare(loop: Loop, commands: Commands, target: FileSystem, exclusion: lock.
     commands = replace(commands, pinning=pinned)
     if setup.remote:
         preflight.check_launcher(setup, commands, {loop.points[point].tool for point in loop.rest().left})
-    loop.tell_outdated()
+    loop.report_outdated()
     counts = loop.rest().expected
     setup.lines.begin(sum(counts.values()), loop.seconds(counts))
     directory = CampaignDirectory(setup.plan, setup.store, setup.agent, setup.remote)
     if identify.contains_results(target, directory.path, setup.store.path):
         raise Refused(f"the results {setup.store.path} are inside the campaign's directory {directory.path}")
-    if wrong := directory.copy_problem(target):
-        raise Refused(wrong)
-    # also checked when planning, but a relative path may be another directory here
+    if problem := directory.copy_problem(target):
+        raise Refused(problem)
+    # planning checks this, too, but a relative path may lead to another directory here
     for tool in sorted({loop.points[point].tool for point in counts}):
-        if wrong := tools()[tool].check_directory(directory.path):
-            raise Refused(f"{tool} cannot work in {directory.path}: it {wrong}")
+        if problem := tools()[tool].check_directory(directory.path):
+            raise Refused(f"{tool} cannot work in {directory.path}: it {problem}")
     directory.claim(target, forecast.forecast_of(setup.plan, {setup.allocation.name: counts}))
     directory.check_shared()
     directory.check_usable()
@@ -222,8 +222,8 @@ class Rest(NamedTuple):
     """Remaining repetitions of this allocation, by point."""
 
     left: dict[str, list[int]]  # numbers of the repetitions that can be measured now
-    expected: dict[str, int]  # forecast of how many are still to come
-    unneeded: dict[str, str]  # why ramps need no more of them
+    expected: dict[str, int]  # forecast of the number of remaining repetitions
+    unneeded: dict[str, str]  # why a ramp needs no more repetitions of this point
 
 
 class Loop:
@@ -247,14 +247,14 @@ class Loop:
         return sum(self.costs[point].time_s * count for point, count in counts.items())
 
     def disturbed(self, point: str, number: int) -> bool:
-        """Whether a result counts, but another try may cure its failure."""
+        """Whether a result counts, but failed for a reason that another try may cure."""
         result = self.done.get(point, {}).get(number)
         if not result or not result.retry:
             return False
         return remaining.current(result, self.setup.plan, self.points[point], self.machine)
 
-    def tell_outdated(self) -> None:
-        """Say why results are measured again: their tool is another build now, or the target another file system."""
+    def report_outdated(self) -> None:
+        """Print why results are measured again: their tool is another build now, or the target another file system."""
         rebuilt = moved = 0
         for point, numbers in self.rest().left.items():
             build = self.machine.tools.get(self.points[point].tool)
@@ -269,7 +269,7 @@ class Loop:
             self.setup.lines.say(f"{again} the target is on {file_system} now: {human_count(moved, 'result')}")
 
     def measure(self, c: Context) -> None:
-        """Measure everything left, repetition by repetition, so that a drift of the system affects all points alike."""
+        """Measure what is left, one repetition of all points per round, so that drift affects all points equally."""
         left, expected, _ = self.rest()
         while left:
             number = min(numbers[0] for numbers in left.values())
@@ -288,50 +288,50 @@ class Loop:
 
     def _measure_repetition(self, c: Context, point: str, number: int) -> None:
         setup, budget = self.setup, c.budget
-        cost, began_s = self.costs[point], budget.clock_s()
+        cost, start_s = self.costs[point], budget.clock_s()
 
-        def before_second_try(why: str) -> None:
-            setup.lines.say(f"{point} failed, and is tried again at once: {why}")
+        def before_second_try(reason: str) -> None:
+            setup.lines.say(f"{point} failed, and is tried again at once: {reason}")
             budget.allow_second_try(cost)
 
         try:
             disturbed = self.disturbed(point, number)
             record = measure_repetition(c, self.points[point], number, disturbed, before_second_try)
         except BaseException as error:
-            responds = not isinstance(error, LeftBehind | TargetHangs)
-            if responds:
+            target_responds = not isinstance(error, LeftBehind | TargetHangs)
+            if target_responds:
                 setup.agent.hurry()
             with contextlib.suppress(OSError):
                 budget.keep()
-            if responds:  # also after a signal: the files of an interrupted repetition do not stay on the target
+            if target_responds:  # even after a signal: an interrupted repetition leaves no files on the target
                 with contextlib.suppress(TargetHangs, TargetError, Refused):
-                    c.directory.remove(FRESH)  # the next run removes what a kill leaves
+                    c.directory.remove(FRESH)  # after a kill, the next run does this
                 if kept_bytes := c.directory.present_bytes:
                     advice = f"`iosweep clean {setup.plan.campaign} --yes` removes them"
                     setup.lines.note(f"{human_size(kept_bytes)} stay on the target for the next run; {advice}")
             raise
-        budget.finished(point, cost, began_s)
+        budget.finished(point, cost, start_s)
         if record.attempt == 1:
             self.done.setdefault(point, {})[number] = record.head()
-        else:  # a second try does not always count
+        else:  # the first try may be the one that counts
             self.done[point] = setup.store.repetitions_of(point)
         setup.lines.finished(record, cost.time_s)
 
 
 @contextmanager
 def ending(job: query.Job | None) -> Iterator[None]:
-    """Turn errors that end an allocation into AllocationError; in a job, the message names the node."""
-    first = job.hosts[:1] if job else ()
+    """Convert errors that end an allocation to AllocationError; in a job, the message names the node."""
+    first_host = job.hosts[:1] if job else ()
     try:
         yield
     except Busy as error:
         raise MeasuredElsewhere(ExitCode.REFUSED, str(error), after=error.job) from None
     except TargetHangs as error:
-        where = f"on {first[0]}: " if first and not error.nodes else ""
-        raise AllocationError(ExitCode.HANGS, f"{where}{error}", nodes=error.nodes or first) from None
+        where = f"on {first_host[0]}: " if first_host and not error.nodes else ""
+        raise AllocationError(ExitCode.HANGS, f"{where}{error}", nodes=error.nodes or first_host) from None
     except TargetError as error:
-        where = f"on {first[0]}: " if first and not error.node else ""
-        nodes = ((error.node,) if error.node else first) if error.errno in SERVER_ERRORS else ()
+        where = f"on {first_host[0]}: " if first_host and not error.node else ""
+        nodes = ((error.node,) if error.node else first_host) if error.errno in SERVER_ERRORS else ()
         raise AllocationError(ExitCode.REFUSED, f"{where}{preflight.target_error(error)}", nodes=nodes) from None
     except Unanswered as error:
         raise AllocationError(ExitCode.REFUSED, str(error)) from None
@@ -339,14 +339,14 @@ def ending(job: query.Job | None) -> Iterator[None]:
         raise AllocationError(ExitCode.REFUSED, str(error), lasting=error.lasting) from None
     except Unusable as error:
         raise AllocationError(ExitCode.REFUSED, str(error), lasting=True) from None
-    except OSError as error:  # of the results' disk: errors of the target are TargetErrors
+    except OSError as error:  # from the results' disk: the target raises TargetError
         raise AllocationError(ExitCode.STORE_FAILED, cannot_be_written(error), lasting=True) from None
 
 
 def cannot_be_written(error: OSError) -> str:
-    """A sentence on an error of the disk that holds the results."""
-    room = ": make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    """The message for an error of the disk that holds the results."""
+    remedy = ": make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return (
         f"the results ({error.filename or 'on a disk of their own'}) cannot be written: {error.strerror or error}"
-        f"{room}; what was stored before is on disk, and the next run goes on from there"
+        f"{remedy}; what was stored before is on disk, and the next run goes on from there"
     )

@@ -1,6 +1,6 @@
-"""The campaign's directory on the target: claiming it, checking its space and the nodes that see it, and removal.
+"""Manages the campaign's directory on the target: claims it, checks its space and the nodes that see it, removes it.
 
-Only the agent touches the target, with a deadline (target/directory.py, target/trees.py).
+Only agents access the target, with a deadline (target/directory.py, target/trees.py).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from iosweep.target.trees import Removed
 
 #: Time limit for deleted files to become free space (MooseFS: 2 to 5 s).
 FREED_S = 10.0
-#: Time limit for a file of one node to be visible on another: NFS caches names for up to 30 s; the rest is margin.
+#: Time limit for a file of one node to become visible on another: NFS caches names for up to 30 s; the rest is margin.
 NAME_CACHE_S = 35.0
 
 
@@ -48,8 +48,8 @@ class CampaignDirectory:
         self.file_system = ""  # identity of the file system (identify.identity)
         self.fstype = ""
         self.layout = ""
-        self.present_bytes = 0  # our bytes there, without those of the current repetition
-        self._deleted_bytes = 0  # bytes that were deleted, and may not be free yet
+        self.present_bytes = 0  # bytes of our files, without those of the current repetition
+        self._deleted_bytes = 0  # bytes that were deleted, but may not be free yet
 
     @property
     def place(self) -> Place:
@@ -57,7 +57,7 @@ class CampaignDirectory:
         return Place(self.path, self.uuid)
 
     def claim(self, facts: FileSystem, peak: Forecast) -> None:
-        """Create the directory, or check that it is ours. Raises Refused before the first byte if `peak` does not fit.
+        """Create the directory, or check that it is ours. Raises Refused before the first write if `peak` does not fit.
 
         `facts`: of the target's file system.
         """
@@ -71,18 +71,18 @@ class CampaignDirectory:
             )
         if unsettable := self._target.layout and directory.unsettable(self.fstype):
             raise Refused(str(unsettable))
-        present = claimed if claimed and self._agent.call(directory.has_marker, self.path, claimed.uuid) else None
-        if present:
-            self.uuid = present.uuid
+        existing = claimed if claimed and self._agent.call(directory.has_marker, self.path, claimed.uuid) else None
+        if existing:
+            self.uuid = existing.uuid
             marker, usage = self._agent.call_all(
                 (directory.read_owner, (self.path,)), (trees.measure_usage, (self.place,))
             )
             self._store.check_original(self.path, str(marker.get("results")))
             self.present_bytes = usage["bytes"]
-        if wrong := self._too_much(parent, peak.peak_bytes, peak.inodes):
-            raise Refused(f"refused, nothing was written to {parent}: {wrong}")
-        if present and present.layout != self._target.layout:
-            # existing files keep the striping with which they were created
+        if shortage := self._find_shortage(parent, peak.peak_bytes, peak.inodes):
+            raise Refused(f"refused, nothing was written to {parent}: {shortage}")
+        if existing and existing.layout != self._target.layout:
+            # files keep the striping with which they were created
             for part in (FRESH, SETS):
                 if errors := self._agent.call(trees.remove, self.place, part)["wrong"]:
                     raise TargetError(errno.ENOTEMPTY, f"{self.path} has another layout, and cannot go: {errors[0]}")
@@ -143,28 +143,28 @@ class CampaignDirectory:
     # Space
 
     def may_write(self, size: int, inodes: int, room: Room | None = None) -> None:
-        """Raise Refused if there is no space for so many more bytes and files. `room`: if it was just read."""
-        if (size or inodes) and (wrong := self._too_much(self.path, self.present_bytes + size, inodes, room)):
-            raise Refused(wrong if wrong.startswith(self.path) else f"{self.path}: {wrong}")
+        """Raise Refused if `size` more bytes and `inodes` more files do not fit. `room`: if it was just read."""
+        if (size or inodes) and (shortage := self._find_shortage(self.path, self.present_bytes + size, inodes, room)):
+            raise Refused(shortage if shortage.startswith(self.path) else f"{self.path}: {shortage}")
 
-    def _too_much(self, where: str, size: int, inodes: int, room: Room | None = None) -> str | None:
-        """Why `size` bytes, our present ones included, do not fit; None if they do. Waits a few seconds for deleted
-        files to become free space."""
+    def _find_shortage(self, where: str, size: int, inodes: int, room: Room | None = None) -> str | None:
+        """Why `size` bytes (including those already there) do not fit; None if they do. Waits a few seconds for the
+        space of deleted files."""
         end = time.monotonic() + (FREED_S if self._deleted_bytes else 0.0)
         while True:
             room = room or self._agent.call(space.read_room, where)
-            now = room["space"]
+            usage = room["space"]
             if identify.identity(room["file_system"]) != self.file_system:
                 return f"{where} is on another file system than when it began; is the target still mounted?"
-            wrong = space.too_much(now, self.present_bytes, size, inodes, self._limits)
-            wrong = wrong or space.over_quota(room["quotas"], max(0, size - self.present_bytes), inodes)
-            if wrong is None:
+            shortage = space.too_much(usage, self.present_bytes, size, inodes, self._limits)
+            shortage = shortage or space.over_quota(room["quotas"], max(0, size - self.present_bytes), inodes)
+            if shortage is None:
                 self._deleted_bytes = 0
                 return None
-            if not now["used_bytes"] + now["free_bytes"]:  # are its data servers down?
-                raise Refused(f"{where}: {wrong}", lasting=False)
+            if not usage["used_bytes"] + usage["free_bytes"]:  # are its data servers down?
+                raise Refused(f"{where}: {shortage}", lasting=False)
             if time.monotonic() > end:
-                return f"{wrong}{space.not_freed(self._deleted_bytes) if self._deleted_bytes else ''}"
+                return f"{shortage}{space.not_freed(self._deleted_bytes) if self._deleted_bytes else ''}"
             time.sleep(1)
             room = None
 
@@ -172,7 +172,7 @@ class CampaignDirectory:
         """Measure the bytes of the data sets in the directory."""
         self.present_bytes = self._agent.call(trees.measure_usage, self.place, SETS)["bytes"]
 
-    # Checks on all nodes. With agents there, they raise AllocationError; otherwise Refused, and what Agent.call raises
+    # Checks on all nodes. In a job they raise AllocationError; otherwise Refused, and what Agent.call raises
 
     def check_shared(self) -> None:
         """Check that every node sees this directory: a node may have another file system mounted at the same path."""
@@ -185,8 +185,8 @@ class CampaignDirectory:
     def check_usable(self, data: bool = True) -> None:
         """Check that every node can write to this directory and read from it. `data`: as in directory.probe."""
         if self._remote is None:
-            if why := self._agent.call(directory.probe, self.place, "", data):
-                raise Refused(why)
+            if problem := self._agent.call(directory.probe, self.place, "", data):
+                raise Refused(problem)
         # under different names, because all nodes write at the same time
         elif error := unfit(
             self._remote.answers(directory.probe, each={h: (self.place, h, data) for h in self._remote.hosts})
@@ -203,8 +203,8 @@ class CampaignDirectory:
     # Files
 
     def prepare(self, below: list[str], size: int, inodes: int, empty: bool) -> list[str]:
-        """Make directories below this one (and empty them), for `size` more bytes and `inodes` more files; returns
-        their absolute paths. Sends one request. Raises Refused if there is no space."""
+        """Create directories below this one (`empty`: without files), and check that `size` more bytes and `inodes`
+        more files fit; returns absolute paths. Sends a single request. Raises Refused."""
         emptied = below if empty else []
         *removed, room, paths = self._agent.call_all(
             *((trees.remove, (self.place, path)) for path in emptied),

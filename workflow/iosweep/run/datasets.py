@@ -1,4 +1,4 @@
-"""Data sets on the target: prepared once and completely, and examined before their first use and after every use.
+"""Prepares data sets on the target, once and completely, and examines them before first use and after each use.
 
 target/trees.py decides whether a set is complete and has no holes.
 """
@@ -32,7 +32,7 @@ from iosweep.tools.messages import cause_in
 
 #: Starts commands of a tool: tool, one command for all hosts or one for each, ranks, time limit in seconds, hosts.
 Run = Callable[[Tool, Sequence[Sequence[str]], int, float, Sequence[str]], tuple[process.Completed, Streams]]
-#: Largest I/O of the commands that write sets, in bytes.
+#: Largest I/O size of the commands that write sets, in bytes.
 _PREPARE_TRANSFER = 1 << 20
 
 
@@ -47,9 +47,9 @@ class _CompleteSet:
 
 
 class DataSets:
-    """The data sets of one allocation, as large as its most demanding points need them.
+    """The data sets of one allocation, each as large as its most demanding point requires.
 
-    A set is examined before its first use, and after each use, which also serves as the check before the next use.
+    A set is examined before its first use and after each use; the latter is also the check before the next use.
     """
 
     def __init__(
@@ -76,23 +76,23 @@ class DataSets:
         Raises Refused and AllocationError if a set must not be written.
         """
         shares = files.shares(len(hosts))
-        states = self._complete_states(shares)
+        states = self._find_complete(shares)
         if incomplete := [share for share in shares if share.directory not in states]:
             self._budget.allow_data_set(max(self._whole_sets[share.directory].size_bytes for share in incomplete))
-            began = time.monotonic()
+            start = time.monotonic()
             writers = list(hosts)
             if not shares[0].of_all_nodes:  # the next host writes a host's set, so that the host does not cache it
                 writers = [hosts[(shares.index(share) + 1) % len(hosts)] for share in incomplete]
             failures = self._write([self._whole_sets[share.directory] for share in incomplete], tool, writers)
             for share, state in zip(incomplete, self._examine(incomplete, holes=True), strict=True):
-                why = failures[share.directory]
-                states[share.directory] = Examined({**state, "wrong": [*([why] if why else []), *state["wrong"]]})
-            self._keep([share for share in incomplete if not states[share.directory]["wrong"]], states)
-            self._budget.prepared_s += time.monotonic() - began
+                error = failures[share.directory]
+                states[share.directory] = Examined({**state, "wrong": [*([error] if error else []), *state["wrong"]]})
+            self._keep_states([share for share in incomplete if not states[share.directory]["wrong"]], states)
+            self._budget.prepared_s += time.monotonic() - start
         holes = {states[share.directory]["holes"] for share in shares}
         to_read = [s for share in shares if files.role == "read" and (s := self._complete.get(share.directory))]
         unread = next((s.unread for s in to_read if s.sample is None), "")
-        readers = self._self_readers(shares, hosts)
+        readers = self._find_self_readers(shares, hosts)
         stored = [self._stored.get(set_name(share.directory)) for share in shares]
         return Files(
             role=files.role,
@@ -107,53 +107,53 @@ class DataSets:
             counted=counters.lowest_shares(document.counted if document else None for document in stored),
         )
 
-    def look_again(self, step: Step, files: FileSet, before: Files, hosts: Sequence[str], ended_well: bool) -> Files:
-        """Look at a step's files after it; returns the entry of the record. `before`: the entry from before the step.
+    def look_again(self, step: Step, files: FileSet, before: Files, hosts: Sequence[str], succeeded: bool) -> Files:
+        """Examine a step's files after the step; returns the updated record entry. `before`: the entry before the step.
 
-        Files that were read must not have changed; of files that were written, blocks are read back before target.keep
-        or the next step removes them. After a failure nothing is touched: it might hang. Raises Refused, TargetHangs.
+        Files that were read must not have changed; blocks of files that were written are read back before target.keep
+        or the next step removes them. After a failure no file is accessed: it might hang. Raises Refused, TargetHangs.
         """
         phase, directories = step.phase, [share.directory for share in files.shares(len(hosts))]
         if phase.kind == "metadata":
             return before
-        if not ended_well:
+        if not succeeded:
             for directory in directories:  # examined again before the next use
                 self._complete.pop(directory, None)
             return structs.replace(before, unclear="the run failed", unread="the run failed")
-        after = before
+        entry = before
         if phase.reads and files.role != "fresh":
             try:
-                after = structs.replace(after, changed=self.changed(files, hosts))
+                entry = structs.replace(entry, changed=self.changed(files, hosts))
             except TargetError as error:
-                after = structs.replace(after, unclear=f"the files could not be looked at again: {error.strerror}")
+                entry = structs.replace(entry, unclear=f"the files could not be looked at again: {error.strerror}")
         if phase.writes:
             overwritten_in_order = files.role == "write" and not phase.random
             transfer = step.number("transfer_size")
-            ((sample, unread),) = self._samples([directories], transfer, overwritten_in_order)
-            after = structs.replace(after, sample=sample, unread=unread)
-        return after
+            ((sample, unread),) = self._sample([directories], transfer, overwritten_in_order)
+            entry = structs.replace(entry, sample=sample, unread=unread)
+        return entry
 
     def changed(self, files: FileSet, hosts: Sequence[str]) -> tuple[str, ...]:
-        """Look again at a set that was just read; returns sentences on changes. A changed set is removed, so that this
-        or a later run writes it anew before its next use. Raises what Agent.call raises.
+        """Examine a set again that was just read; returns messages about changes. A changed set is removed, so that it
+        is written again before its next use. Raises what Agent.call raises.
         """
         shares = files.shares(len(hosts))
         local = fs_types.lookup(self._directory.fstype).local
         changed: list[str] = []
         for share, after in zip(shares, self._examine(shares, holes=False), strict=True):
-            before, wrong = self._complete[share.directory], list(after["wrong"])
+            before, problems = self._complete[share.directory], list(after["wrong"])
             if files.role == "read":  # phases write to the other sets
-                why = trees.changed(before.state["stamps"], after["stamps"], before.at_ns, local)
-                wrong += [why] if why else []
-            if wrong:
-                changed += wrong
+                change = trees.changed(before.state["stamps"], after["stamps"], before.at_ns, local)
+                problems += [change] if change else []
+            if problems:
+                changed += problems
                 del self._complete[share.directory]
                 self._directory.remove(share.directory)
             else:
                 before.state, before.at_ns = {**after, "holes": before.state["holes"]}, time.time_ns()
         return tuple(changed[: trees.SENTENCES])
 
-    def _samples(self, groups: list[list[str]], transfer: int, from_begin: bool) -> list[tuple[Sample | None, str]]:
+    def _sample(self, groups: list[list[str]], transfer: int, from_begin: bool) -> list[tuple[Sample | None, str]]:
         """Read blocks of some files in each group of directories; returns each sample, or why there is none."""
         try:
             samples = self._agent.call(trees.sample_blocks, self._directory.place, groups, transfer, from_begin)
@@ -164,8 +164,8 @@ class DataSets:
             for sample in samples
         ]
 
-    def _self_readers(self, shares: Sequence[FileSet], hosts: Sequence[str]) -> list[str] | None:
-        """Hosts that would read files that they wrote, and that their caches may hold; None if that is unknown.
+    def _find_self_readers(self, shares: Sequence[FileSet], hosts: Sequence[str]) -> list[str] | None:
+        """Hosts that would read files that they wrote themselves and may have cached; None if that is unknown.
 
         Sets may have been prepared by another job, or by a repetition on other nodes.
         """
@@ -181,20 +181,20 @@ class DataSets:
             readers += [host] if host == writers[(k + 1) % len(writers)] else []
         return readers
 
-    def _complete_states(self, shares: Sequence[FileSet]) -> dict[str, Examined]:
-        """directory -> state, of the sets that are complete."""
+    def _find_complete(self, shares: Sequence[FileSet]) -> dict[str, Examined]:
+        """Find the sets that are complete; returns directory -> state."""
         for files in shares:
             whole = self._whole_sets.setdefault(files.directory, files)
-            if len(whole.files) < len(files.files):  # a point was added to those that are left
+            if len(whole.files) < len(files.files):  # a point that needs more files was added
                 self._whole_sets[files.directory] = files
                 self._complete.pop(files.directory, None)
         examined = {f.directory: s for f in shares if (s := self._complete.get(f.directory))}
         states = {directory: complete.state for directory, complete in examined.items()}
-        fresh = [files for files in shares if files.directory not in examined]
-        for files, state in zip(fresh, self._examine(fresh, holes=True), strict=True):
+        unexamined = [files for files in shares if files.directory not in examined]
+        for files, state in zip(unexamined, self._examine(unexamined, holes=True), strict=True):
             if not state["wrong"]:
                 states[files.directory] = state
-        self._keep([files for files in fresh if files.directory in states], states)
+        self._keep_states([files for files in unexamined if files.directory in states], states)
         written = [files for files in shares if files.directory in examined and files.role != "read"]
         for files, state in zip(written, self._examine(written, holes=False), strict=True):
             if state["wrong"]:
@@ -209,12 +209,12 @@ class DataSets:
         looks = [Look(whole.directory, list(whole.files), whole.file_size_bytes or 0, holes) for whole in sets]
         return self._agent.call(trees.examine_files, self._directory.place, looks)
 
-    def _keep(self, shares: Sequence[FileSet], states: Mapping[str, Examined]) -> None:
+    def _keep_states(self, shares: Sequence[FileSet], states: Mapping[str, Examined]) -> None:
         """Keep the states of complete sets, and samples of those that are going to be read."""
         at_ns = time.time_ns()
         self._complete |= {files.directory: _CompleteSet(states[files.directory], at_ns) for files in shares}
         if to_read := [files.directory for files in shares if files.role == "read"]:
-            samples = self._samples([[directory] for directory in to_read], _PREPARE_TRANSFER, from_begin=False)
+            samples = self._sample([[directory] for directory in to_read], _PREPARE_TRANSFER, from_begin=False)
             for directory, (sample, unread) in zip(to_read, samples, strict=True):
                 self._complete[directory].sample, self._complete[directory].unread = sample, unread
 
@@ -241,14 +241,14 @@ class DataSets:
         # with one command per node there is an exit code per node
         codes = {run["host"]: run["exit_code"] for run in msgspec.json.decode(streams.get("hosts", b"[]"))}
         for k, files in enumerate(sets):
-            of_set = replace(done, exit_code=codes.get(hosts[k], done.exit_code))
+            set_run = replace(done, exit_code=codes.get(hosts[k], done.exit_code))
             printed = {name: streams[name if name in streams else f"{name}@{k}"] for name in ("stdout", "stderr")}
-            failures[files.directory] = _failure(files, tool, of_set, printed, limit_s)
+            failures[files.directory] = _find_failure(files, tool, set_run, printed, limit_s)
             name = set_name(files.directory)
             self._stored[name] = DataSet(
                 argv=tuple((done.argvs or [done.argv])[k]),
                 hosts=tuple(hosts) if len(sets) == 1 else (hosts[k],),
-                exit_code=of_set.exit_code,
+                exit_code=set_run.exit_code,
                 timed_out=done.timed_out,
                 wall_s=round(done.wall_s, 3),
                 files=len(files.files),
@@ -260,7 +260,7 @@ class DataSets:
         return failures
 
 
-def _failure(files: FileSet, tool: str, done: process.Completed, streams: Streams, limit_s: float) -> str | None:
+def _find_failure(files: FileSet, tool: str, done: process.Completed, streams: Streams, limit_s: float) -> str | None:
     """Why a set could not be written, or None."""
     if done.timed_out:
         ranks = f" with {files.prepare_tasks} ranks" if tools()[tool].mpi else ""

@@ -1,4 +1,4 @@
-"""Starting a tool: through the launcher, or once on every node."""
+"""Starts a tool through the launcher, or once on each node."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NOT_STARTED = re.compile(
 )
 #: Time limit for ranks that only print their version.
 _RANKS_S = 120.0
-#: In runs from this duration on, sampling sees all ranks.
+#: Sampling sees all ranks of a run that takes at least this long, in seconds.
 _LONG_S = 2.5
 
 
@@ -51,7 +51,7 @@ class Commands:
 
     agent: Agent
     launcher: Launcher
-    scratch: Path  # tools write their files there; below the results, so that every node sees it
+    scratch: Path  # working directory of tools; below the results, which every node sees
     mpiexec: Mpiexec | None
     programs: Mapping[str, Program]
     job: str | None = None  # the Slurm job that we run in
@@ -71,7 +71,7 @@ class Commands:
         if binding:
             command += tool.bound(binding.ranks)
         if tool.mpi and self.launcher.allocated and environment.TOKEN in os.environ:
-            command = ["/usr/bin/env", "-u", environment.TOKEN, *command]  # srun needs it, ranks must not have it
+            command = ["/usr/bin/env", "-u", environment.TOKEN, *command]  # for srun only, not for ranks
         manager = self.mpiexec.path if self.mpiexec else "mpiexec"
         argv = self.launcher.argv(command, tool.mpi, tasks, manager, hosts, binding)
         if not (tool.mpi and self.launcher.manager is OPEN_MPI and self.remote):
@@ -97,7 +97,7 @@ class Commands:
         hosts: Sequence[str] = (),
         step: Step | None = None,
     ) -> tuple[Completed, Streams]:
-        """Run one command over all hosts, or one on each host, to the end, for at most `timeout_s` seconds.
+        """Run one command across all hosts, or one on each host, for at most `timeout_s` seconds.
 
         `step`: the step that is measured; None to prepare a data set. Raises OSError if it cannot be started,
         AllocationError if there is no scratch directory.
@@ -106,8 +106,8 @@ class Commands:
         # tools that prepare data sets inherit our CPUs, the usable ones
         binding = self.binding(tool, tasks, hosts) if step or tool.mpi else None
         argvs = [self.argv(tool, command, tasks, hosts, binding) for command in commands]
-        watching, cpus = self._watching(tool, tasks, hosts, step, binding), binding.union if binding else None
-        if not tool.mpi and self.remote and tuple(hosts) != self.remote.hosts[:1]:  # otherwise it is this node
+        watching, cpus = self._choose_watching(tool, tasks, hosts, step, binding), binding.union if binding else None
+        if not tool.mpi and self.remote and tuple(hosts) != self.remote.hosts[:1]:  # otherwise the host is this node
             clocks = self.remote.clocks()
             by_host = dict(zip(hosts, argvs, strict=True))
             runs = self.remote.run_at_once(by_host, timeout_s, cpus, tool.outputs, watching)
@@ -131,8 +131,8 @@ class Commands:
         else:
             (watched,) = watching.values() or [Watching(None, [], None)]
             facts = next(iter(self.pinning.nodes.values()), None) if self.pinning else None
-            around = Surroundings.of_node(facts, tuple(watched.bound))
-            done = self.agent.run(argv, timeout_s, self.scratch, cpus, watched.expected, around=around)
+            surroundings = Surroundings.of_node(facts, tuple(watched.bound))
+            done = self.agent.run(argv, timeout_s, self.scratch, cpus, watched.expected, around=surroundings)
         streams = {"stdout": done.stdout, "stderr": done.stderr}
         if tool.mpi and self.remote and not done.exit_code:
             for name in tool.outputs.values():
@@ -146,34 +146,34 @@ class Commands:
         return done, streams
 
     def launcher_problem(self, tool: Tool) -> str | None:
-        """Why the launcher cannot start ranks of a tool as one program on all nodes of the job; None if it can. Starts
-        ranks that print their version: they are bound like those that measure, and touch no file."""
+        """Why the launcher cannot start ranks of a tool as one MPI program on all nodes of the job; None if it can.
+        Starts ranks that print their version: they are bound like those that measure, and access no file."""
         assert self.remote
         hosts = self.remote.hosts
         tasks = max(2, len(hosts))
         binding = self.binding(tool, tasks, hosts)
         make_scratch(self.scratch)
         argv = self.argv(tool, tool.version_argv, tasks, hosts, binding)
-        for _ in range(2):  # a first failure may be chance
-            done = self._run_launcher(argv, _RANKS_S, self._watching(tool, tasks, hosts, None, binding))
-            alone = len(re.findall(tool.version_pattern, done.stdout.decode("utf-8", "replace"), re.MULTILINE)) > 1
-            if not done.exit_code and not alone:
+        for _ in range(2):  # a first failure may be transient
+            done = self._run_launcher(argv, _RANKS_S, self._choose_watching(tool, tasks, hosts, None, binding))
+            singletons = len(re.findall(tool.version_pattern, done.stdout.decode("utf-8", "replace"), re.MULTILINE)) > 1
+            if not done.exit_code and not singletons:
                 return None
-        said = "each rank runs alone" if alone else f"exit code {done.exit_code}: {cause_in(done.stderr)}"
-        said = f"not done within {_RANKS_S:g} s" if done.timed_out else said
+        symptom = "each rank runs alone" if singletons else f"exit code {done.exit_code}: {cause_in(done.stderr)}"
+        symptom = f"not done within {_RANKS_S:g} s" if done.timed_out else symptom
         library = mpi(self.programs[tool.name].path)
-        linked = f", whose MPI is {library}" if library else ""
+        mpi_note = f", whose MPI is {library}" if library else ""
         others = [launcher for launcher in SLURM_LAUNCHERS.values() if launcher.name != self.launcher.name]
-        fitting = " or ".join(launcher.name for launcher in others if library in (None, launcher.mpi))
-        remedy = f"set launcher to {fitting} in the profile"
-        if "run as root" in said:
+        alternatives = " or ".join(launcher.name for launcher in others if library in (None, launcher.mpi))
+        remedy = f"set launcher to {alternatives} in the profile"
+        if "run as root" in symptom:
             remedy = "be another user, or export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
-        return f"the launcher {self.launcher.name} cannot start {tool.name}{linked}: {remedy} ({said})"
+        return f"the launcher {self.launcher.name} cannot start {tool.name}{mpi_note}: {remedy} ({symptom})"
 
-    def _watching(
+    def _choose_watching(
         self, tool: Tool, tasks: int, hosts: Sequence[str], step: Step | None, binding: Binding | None
     ) -> dict[str, Watching]:
-        """host -> the processes and CPUs to watch on it while a command runs."""
+        """Determine the processes and CPUs to watch on each host while a command runs."""
         expected, bound = None, list[str]()
         if (step and self.pinning) or (tool.mpi and self.launcher.allocated):
             time_s = step.time_s if step and len(step.phases) == 1 else None
@@ -186,37 +186,37 @@ class Commands:
         return {host: Watching(expected, bound, os.getpid() if host == first else None) for host in hosts}
 
     def _run_launcher(self, argv: Sequence[str], timeout_s: float, watching: Mapping[str, Watching]) -> Completed:
-        """Run a launcher; its ranks are counted on the nodes of the job, and ended with it. Raises AllocationError if
+        """Run a launcher, count its ranks on the nodes of the job, and end them with it. Raises AllocationError if
         Slurm starts no ranks for a minute."""
         assert self.remote and self.job
         end = time.monotonic() + _RESTART_S
         while True:
             self.remote.call(agents.begin_watch, each={host: [watched] for host, watched in watching.items()})
-            done, left = None, 0
+            done, leftover = None, 0
             try:
                 done = self.agent.run(argv, timeout_s, self.scratch, token=True)
             finally:
                 if done is None or done.exit_code:  # the ranks of a killed launcher would continue
                     with contextlib.suppress(Unanswered):
-                        left = query.end_steps(self.job, self.remote.step)
-            if left:
+                        leftover = query.end_steps(self.job, self.remote.step)
+            if leftover:
                 answers = self.remote.answers(agents.left_ranks, each=dict.fromkeys(watching, ()))
                 ranks = [f"{rank} on {host}" for host, rs in answers.items() if isinstance(rs, list) for rank in rs]
                 done = replace(done, left_behind=(*done.left_behind, *(ranks or ["ranks that Slurm cannot end"])))
             watched = self.remote.call(agents.end_watch, each=dict.fromkeys(watching, (done.silent_s,)))
-            seen = {host: node.ranks for host, node in watched.items()}
+            ranks_seen = {host: node.ranks for host, node in watched.items()}
             refusal = _NOT_STARTED.search(done.stderr.decode("utf-8", "replace")) if done.exit_code else None
-            if not refusal or any(seen.values()):
+            if not refusal or any(ranks_seen.values()):
                 # sampling may miss the ranks of a short run on one node
-                counted = all(seen.values()) or (any(seen.values()) and done.wall_s > _LONG_S)
-                return replace(done, watched=watched, ran_on=seen if counted else None)
+                counted = all(ranks_seen.values()) or (any(ranks_seen.values()) and done.wall_s > _LONG_S)
+                return replace(done, watched=watched, ran_on=ranks_seen if counted else None)
             if time.monotonic() > end:
                 raise AllocationError(ExitCode.LOST, f"Slurm starts no ranks: {refusal[0]}")
             time.sleep(_RETRY_S)
 
 
 def make_scratch(scratch: Path) -> None:
-    """Make an empty scratch directory. Raises AllocationError."""
+    """Create an empty scratch directory. Raises AllocationError."""
     try:
         with safe_paths.folder(scratch.parent) as results:
             with contextlib.suppress(OSError), results.folder(scratch.name) as place:
@@ -226,8 +226,8 @@ def make_scratch(scratch: Path) -> None:
             with results.folder(scratch.name, make=True):
                 pass
     except OSError as error:
-        wrong = f"the results' disk cannot be written to: {scratch}: {error.strerror}"
-        raise AllocationError(ExitCode.STORE_FAILED, wrong, lasting=True) from None
+        message = f"the results' disk cannot be written to: {scratch}: {error.strerror}"
+        raise AllocationError(ExitCode.STORE_FAILED, message, lasting=True) from None
 
 
 def remove_scratch(scratch: Path) -> None:
@@ -238,7 +238,7 @@ def remove_scratch(scratch: Path) -> None:
 
 
 def needs_mpiexec(launcher: Launcher, tools: Sequence[Tool], search: str | None = None) -> Mpiexec | Obstacle | None:
-    """Find the mpiexec for these tools: None if none is needed, an Obstacle if there is none. `search`: directories
+    """Find the mpiexec for these tools: None if they need none, an Obstacle if it is not found. `search`: directories
     to search instead of PATH."""
     if launcher.manager is None or not any(tool.mpi for tool in tools):
         return None
@@ -246,9 +246,9 @@ def needs_mpiexec(launcher: Launcher, tools: Sequence[Tool], search: str | None 
 
 
 def merge(done: Mapping[str, Completed]) -> Completed:
-    """Merge the commands that hosts ran at the same time into one, with the worst value of each field.
+    """Merge concurrent commands of several hosts into one, with the worst value of each field.
 
-    Lines of stderr are joined, each with its host; stdout is in the streams.
+    Each line of stderr gets its host as a prefix; stdout is in the streams.
     """
     runs = list(done.values())
     failed = next((run for run in runs if run.exit_code), runs[0])

@@ -1,7 +1,7 @@
-"""Checks before an allocation writes to the target: the target (before planning, and in the job), the programs that
-measure, and the nodes (whether they match) with their CPUs.
+"""Checks before an allocation writes to the target: the target itself (before planning and in the job), the programs,
+whether the nodes match, and their CPUs.
 
-Only agents touch the target, with a deadline. `unfit` turns their answers into an error.
+Only agents access the target, with a deadline. `unfit` combines their answers into an error.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from iosweep.tools import tools
 #: Time limit for the target to answer before planning; target.deadline if that is shorter.
 DEADLINE_S = 5.0
 _ON_TARGET = "is on the file system under test; name a directory elsewhere"
-#: A node's answer: None if all is well, a sentence on what is wrong there, or the exception that was raised.
+#: A node's answer: None if it has no problem, a message about its problem, or the exception that it raised.
 Answer = str | Exception | None
 #: Name of the tools' working directory, below the results.
 SCRATCH = "scratch"
@@ -62,7 +62,7 @@ SCRATCH = "scratch"
 
 @dataclass(frozen=True)
 class Setup:
-    """An allocation that is measured, with the store, output and agents that are open for it."""
+    """An allocation during its measurement, with its open store, output and agents."""
 
     plan: Plan
     allocation: Allocation
@@ -71,7 +71,7 @@ class Setup:
     lines: Lines
     agent: Agent
     remote: RemoteAgents | None = None  # the agents of the job's nodes; None without a job
-    built: Built | None = None  # the tools that Spack has built; None to look for tools on PATH
+    built: Built | None = None  # the tools that Spack has built; None to find tools on PATH
     job: query.Job | None = None  # the Slurm job that we run in, on its first node
     only: str | None = None  # part of a point's id or of a sweep's name; None for all points
 
@@ -87,24 +87,24 @@ class Setup:
 
 
 def find_target_problem(configured: Config) -> Problem | None:
-    """Why the target cannot be measured on, as far as this machine can see; None if it can."""
+    """Why the target cannot be measured, as far as this machine can tell; None if it can."""
     target, document = configured.settings.target, configured.documents[0]
-    ours = campaign_directory.name_of(configured.settings.campaign)
+    name = campaign_directory.name_of(configured.settings.campaign)
     try:
         with Agent(min(DEADLINE_S, target.deadline)) as agent:
-            if wrong := agent.call(identify.check_target, target.directory, ours, target.type):
-                key, message = wrong
+            if problem := agent.call(identify.check_target, target.directory, name, target.type):
+                key, message = problem
                 return document.problem(("target", key), message)
-            lock = lock_problem(agent, target.directory, target.lock)
+            lock_message = lock_problem(agent, target.directory, target.lock)
     except (Refused, TargetError, TargetHangs) as error:
-        why = error.strerror if isinstance(error, TargetError) else str(error)
-        message = f"{json.dumps(target.directory)} cannot be measured on: {why}"
+        reason = error.strerror if isinstance(error, TargetError) else str(error)
+        message = f"{json.dumps(target.directory)} cannot be measured on: {reason}"
         return document.problem(("target", "directory"), message)
-    return document.problem(("target", "lock"), lock) if lock else None
+    return document.problem(("target", "lock"), lock_message) if lock_message else None
 
 
 def fstype(directory: str) -> str:
-    """The type of a target's file system on this machine; "" where it cannot be seen from here."""
+    """The type of a target's file system on this machine; "" if it cannot be accessed from here."""
     try:
         with Agent(DEADLINE_S) as agent:
             return agent.call(identify.identify, directory)["fstype"]
@@ -134,7 +134,7 @@ def check_space(plan: Plan, cost: Forecast) -> int:
         directory = campaign_directory.directory_of(target, plan.campaign)
         room, owner = agent.call_all((space.read_room, (target,)), (campaign_directory.read_owner, (directory,)))
         present = agent.call(trees.measure_usage, Place(directory, str(owner.get("uuid"))))["bytes"] if owner else 0
-    if not (room["file_system"]["writable"] or owner):  # others measure there: `problem` refuses it where we measure
+    if not (room["file_system"]["writable"] or owner):  # the user who measures may have write access
         raise Refused(f"user {procfs.user_name(os.getuid())} cannot write to {target} here")
     obstacle = space.too_much(room["space"], present, cost.peak_bytes, cost.inodes, structs.asdict(plan.limits))
     obstacle = obstacle or space.over_quota(room["quotas"], max(0, cost.peak_bytes - present), cost.inodes)
@@ -152,31 +152,31 @@ def find_target(setup: Setup, done: Mapping[str, Mapping[int, RecordHead]]) -> F
     """Find the target on every node, check its type, and that neither tools nor lock are on it; returns the facts of
     its file system as the first node sees it, with the source by which results name it.
 
-    Results on it are allowed on one machine only, which is noted. Raises AllocationError, Refused.
+    Results on the same file system are allowed, but noted. Raises AllocationError, Refused.
     """
     directory = setup.plan.target.directory
 
-    def other_type(facts: FileSystem) -> str | None:
-        wrong = identify.wrong_type(directory, facts["fstype"], facts["mount"], setup.plan.target.type)
-        return wrong and f"target.type: {wrong}"
+    def type_mismatch(facts: FileSystem) -> str | None:
+        mismatch = identify.wrong_type(directory, facts["fstype"], facts["mount"], setup.plan.target.type)
+        return mismatch and f"target.type: {mismatch}"
 
     if setup.remote:
         answers = setup.remote.answers(identify.identify, directory)
-        if error := unfit({host: a if isinstance(a, Exception) else other_type(a) for host, a in answers.items()}):
+        if error := unfit({host: a if isinstance(a, Exception) else type_mismatch(a) for host, a in answers.items()}):
             raise error
         first = answers[setup.remote.hosts[0]]
         assert not isinstance(first, Exception)
         facts = first
     else:
         facts = setup.agent.call(identify.identify, directory)
-        if why := other_type(facts):
-            raise Refused(why)
+        if mismatch := type_mismatch(facts):
+            raise Refused(mismatch)
     if danger := setup.agent.call(identify.find_open_directory, directory):
         if identify.is_root():
             raise Refused(f"root cannot measure on {directory}: {danger}")
         setup.lines.note(danger)
     on_root = facts["device"] == Path("/").stat().st_dev
-    if on_root:  # perhaps the file system that was measured before is not mounted
+    if on_root:  # the file system that was measured before may not be mounted
         targets = [result.target for repetitions in done.values() for result in repetitions.values()]
         before = {identity(t.facts): (t.source, t.fstype) for t in targets if t.directory == directory}
         if before and identity(facts) not in before:
@@ -195,12 +195,12 @@ def find_target(setup: Setup, done: Mapping[str, Mapping[int, RecordHead]]) -> F
     tools_directory = setup.built and str(setup.built.file.absolute().parent.parent)
     for key, path in (("target.lock", setup.plan.target.lock), ("tools.directory", tools_directory)):
         if path and identify.is_same_file_system(setup.agent.call(identify.identify, path, key), facts):
-            if key == "target.lock" or setup.job:  # a login node may not have noticed
+            if key == "target.lock" or setup.job:  # planning on a login node may have missed it
                 raise AllocationError(ExitCode.REFUSED, f"{key} {path} {_ON_TARGET}", lasting=True)
             setup.lines.note(f"{key} {path} is on the file system under test")
-    ours = campaign_directory.directory_of(directory, setup.plan.campaign)
-    if (claimed := setup.store.claimed()) and claimed.directory == ours:
-        marked = setup.agent.call(campaign_directory.has_marker, ours, claimed.uuid)
+    path_on_target = campaign_directory.directory_of(directory, setup.plan.campaign)
+    if (claimed := setup.store.claimed()) and claimed.directory == path_on_target:
+        marked = setup.agent.call(campaign_directory.has_marker, path_on_target, claimed.uuid)
         facts["source"] = identify.same_source(claimed.source, facts, marked)
     return facts
 
@@ -229,7 +229,7 @@ def unfit(answers: Mapping[str, Answer]) -> AllocationError | None:
 
 
 def target_error(error: TargetError) -> str:
-    """A sentence on an error of the target: the meaning of its number, then the system's message."""
+    """The message for an error of the target: the meaning of its number, then the system's text."""
     why = cause_of_number(error.errno)
     return f"{why.text}: {error.strerror}" if why else str(error.strerror)
 
@@ -239,14 +239,14 @@ def target_error(error: TargetError) -> str:
 
 def find_programs(setup: Setup) -> Commands:
     """Find the programs. Points whose program cannot be used are recorded as missing. Raises AllocationError if a
-    program is another build than tools.json says."""
+    program is not the build that tools.json states."""
     launcher, search = setup.launcher, setup.built.search if setup.built else None
     used = sorted({point.tool for point in setup.allocation.points})
     results = {name: find(tools()[name], setup.agent.run, search) for name in used}
     usable = {name: program for name, program in results.items() if isinstance(program, Program)}
     mpiexec = needs_mpiexec(launcher, [tools()[name] for name in usable], search)
 
-    def lacks(point: Point) -> Missing | None:
+    def find_missing(point: Point) -> Missing | None:
         """The needs of a point that this machine does not meet."""
         if lacking := launcher.lacks(point):
             return Missing(msgspec.convert(lacking[0], Needs), lacking[1])
@@ -258,15 +258,15 @@ def find_programs(setup: Setup) -> Commands:
             return Missing(Needs(mpiexec=tuple(candidates(search, launcher.manager))), reason)
         return None
 
-    lacking = {point.id: missing for point in setup.allocation.points if (missing := lacks(point))}
+    lacking = {point.id: missing for point in setup.allocation.points if (missing := find_missing(point))}
     setup.set_missing(lacking)
     for point in setup.allocation.points:
         if point.id not in lacking:
             setup.store.set_missing(point.id, None)
-    if setup.built and (other := [p.path for t, p in usable.items() if p.sha256 != setup.built.hashes().get(t)]):
+    if setup.built and (mismatched := [p.path for t, p in usable.items() if p.sha256 != setup.built.hashes().get(t)]):
         raise AllocationError(
             ExitCode.REFUSED,
-            f"{other[0]} is not the file that {setup.built.file} says; remove {setup.built.file}, and the next run"
+            f"{mismatched[0]} is not the file that {setup.built.file} says; remove {setup.built.file}, and the next run"
             " verifies the tools anew",
             lasting=True,
         )
@@ -281,9 +281,9 @@ def find_programs(setup: Setup) -> Commands:
     )
 
 
-def check_launcher(setup: Setup, commands: Commands, used: Iterable[str]) -> None:
+def check_launcher(setup: Setup, commands: Commands, tool_names: Iterable[str]) -> None:
     """Start ranks of each tool that is used; points of a tool whose ranks do not start are recorded as missing."""
-    for name in sorted(used):
+    for name in sorted(tool_names):
         if tools()[name].mpi and (reason := commands.launcher_problem(tools()[name])):
             missing = Missing(Needs(launcher=setup.launcher.name), reason)
             setup.set_missing({point.id: missing for point in setup.allocation.points if point.tool == name})
@@ -313,8 +313,8 @@ def inspect(setup: Setup, target: FileSystem, commands: Commands) -> dict[str, N
     if commands.mpiexec:
         paths["mpiexec"] = commands.mpiexec.path
     if (remote := setup.remote) is None:
-        here = collect(target, setup.agent.call(identify.read_space, directory), reserved_cpus=reserved)
-        return {here.host: here}
+        node_facts = collect(target, setup.agent.call(identify.read_space, directory), reserved_cpus=reserved)
+        return {node_facts.host: node_facts}
     answers = remote.answers(agents.facts, directory, paths, reserved)
     failed = {host: answer if isinstance(answer, Exception) else None for host, answer in answers.items()}
     if error := unfit(failed):
@@ -323,29 +323,29 @@ def inspect(setup: Setup, target: FileSystem, commands: Commands) -> dict[str, N
     hashes = {name: program.sha256 for name, program in commands.programs.items()}
     for host, node in nodes.items():
         for name, libraries in node.absent.items():
-            lacks = f"{name} cannot run on {host}: {', '.join(libraries)} is not found there"
-            raise AllocationError(ExitCode.REFUSED, lacks, nodes=[host])
-        if wrong := _difference(target, hashes, node):
+            message = f"{name} cannot run on {host}: {', '.join(libraries)} is not found there"
+            raise AllocationError(ExitCode.REFUSED, message, nodes=[host])
+        if mismatch := _find_mismatch(target, hashes, node):
             if setup.built and node.builds != hashes:
-                wrong += f"; is tools.directory ({setup.built.file.parent.parent}) mounted there?"
+                mismatch += f"; is tools.directory ({setup.built.file.parent.parent}) mounted there?"
             # another job may get nodes that match, unless the target is a disk of each node
             local_disks = identity(target) != identity(node.target) and target["source"] == node.target["source"]
-            differs = f"{host} differs from {remote.hosts[0]}: {wrong}"
-            raise AllocationError(ExitCode.REFUSED, differs, lasting=local_disks, nodes=[host])
+            message = f"{host} differs from {remote.hosts[0]}: {mismatch}"
+            raise AllocationError(ExitCode.REFUSED, message, lasting=local_disks, nodes=[host])
     results = setup.store.path.absolute()
     plan_file = str(results / "plans" / f"{setup.plan.digest}.json")
-    if without := [host for host, digest in remote.call(hash_of, plan_file).items() if digest != hash_of(plan_file)]:
+    if blind := [host for host, digest in remote.call(hash_of, plan_file).items() if digest != hash_of(plan_file)]:
         raise AllocationError(
             ExitCode.REFUSED,
-            f"{named(without)}: the results {results} do not exist there; every node must see the directory that"
+            f"{named(blind)}: the results {results} do not exist there; every node must see the directory that"
             " snakemake runs in",
-            nodes=without,
+            nodes=blind,
         )
     return {host: structs.replace(node.node, host=host) for host, node in nodes.items()}
 
 
-def _difference(here: FileSystem, builds: Mapping[str, str], there: NodeAnswer) -> str | None:
-    """Why a node (`there`) cannot measure with the first one; None if it can. `here`, `builds`: of the first one."""
+def _find_mismatch(here: FileSystem, builds: Mapping[str, str], there: NodeAnswer) -> str | None:
+    """Why a node (`there`) cannot measure together with the first one (`here`, `builds`); None if it can."""
     target = there.target
     if identity(here) != identity(target):
         return (
@@ -361,16 +361,16 @@ def _difference(here: FileSystem, builds: Mapping[str, str], there: NodeAnswer) 
 
 
 def pin(setup: Setup, nodes: Mapping[str, NodeFacts]) -> pinning.Pinning:
-    """Decide which CPUs ranks are bound to, and keep our own processes to the usable CPUs.
+    """Decide which CPUs ranks are bound to, and restrict our own processes to the usable CPUs.
 
     Points with more ranks than CPUs are recorded as missing. Raises Refused.
     """
     settings, remote = setup.plan.cpus, setup.remote
-    decided = pinning.decide(settings, nodes, slurm=remote is not None)
-    for note in decided.notes:
+    decision = pinning.decide(settings, nodes, slurm=remote is not None)
+    for note in decision.notes:
         setup.lines.say(note)
-    if decided.mode in pinning.BINDS:
-        usable = {host: sorted(cpus) for host, cpus in decided.usable_of.items()}
+    if decision.mode in pinning.BINDS:
+        usable = {host: sorted(cpus) for host, cpus in decision.usable_of.items()}
         if remote:
             remote.call(process.keep_to, each={host: [cpus] for host, cpus in usable.items()})
         here = next(iter(usable.values()))
@@ -380,7 +380,7 @@ def pin(setup: Setup, nodes: Mapping[str, NodeFacts]) -> pinning.Pinning:
         {
             point.id: Missing(Needs(cpus=settings), reason)
             for point in setup.allocation.points
-            if tools()[point.tool].mpi and (reason := decided.lacks(point.tasks // point.nodes))
+            if tools()[point.tool].mpi and (reason := decision.lacks(point.tasks // point.nodes))
         }
     )
-    return decided
+    return decision

@@ -1,4 +1,4 @@
-"""Lines of progress of an allocation: what was measured, what is missing, and the time to go."""
+"""Prints the progress of an allocation: measured results, missing points and the time to go."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iosweep.units import human_duration, human_rate, local_time
 
 
 class DetachedStream:
-    """A stream whose reader may end (a pager, a terminal) without an error; the log has everything."""
+    """A stream that ignores the end of its reader (a pager, a terminal); the log has everything."""
 
     def __init__(self, stream: TextIO):
         self._stream = stream
@@ -33,8 +33,8 @@ class DetachedStream:
 
 
 class Lines:
-    """Prints progress to the screen and to a log; ids of points have no hash on the screen. The remaining time is the
-    forecast, corrected by the pace so far.
+    """Prints progress to the screen and to a log; point ids have no hash on the screen. The remaining time is the
+    forecast, scaled by the pace so far.
     """
 
     def __init__(self, screen: TextIO | DetachedStream, log: TextIO):
@@ -46,7 +46,7 @@ class Lines:
 
     def begin(self, repetitions: int, cost_s: float) -> None:
         self._total, self._left_s, self._started = repetitions, cost_s, time.monotonic()
-        # the log may end with the reason why an earlier run ended
+        # separates this run from the error of an earlier one
         print(
             f"{local_time():%F %T%z} begins: {human_count(repetitions, 'repetition')} left", file=self._log, flush=True
         )
@@ -64,21 +64,21 @@ class Lines:
         self._count += 1
         self._done_s += cost_s
         self._left_s = max(0.0, self._left_s - cost_s)
-        togo_s = self._left_s * (time.monotonic() - self._started) / self._done_s if self._done_s else 0
-        togo = f"{human_duration(togo_s)} to go" if self._count < self._total else ""
+        remaining_s = self._left_s * (time.monotonic() - self._started) / self._done_s if self._done_s else 0
+        remaining = f"{human_duration(remaining_s)} to go" if self._count < self._total else ""
         phases = tools()[record.point.partition(".")[0]].phases
         figures = [_figure(r.phase, r.headline, r.verdict, phases[r.phase].metric) for r in record.rows]
         done = f"{self._count:>4}/{self._total}"
-        which = f"r{record.repetition}{' again' if record.retried else ''}"
-        short = record.point.rpartition(".")[0]
-        shown = "  ".join([f"{done} {short} {which}", *figures, *([togo] if togo else [])])
-        print(shown, file=self._screen, flush=True)
-        logged = "  ".join([f"{local_time():%F %T%z} {done} {record.point} {which}", *figures])
-        print(logged, file=self._log, flush=True)
+        repetition = f"r{record.repetition}{' again' if record.retried else ''}"
+        point = record.point.rpartition(".")[0]
+        screen_line = "  ".join([f"{done} {point} {repetition}", *figures, *([remaining] if remaining else [])])
+        print(screen_line, file=self._screen, flush=True)
+        log_line = "  ".join([f"{local_time():%F %T%z} {done} {record.point} {repetition}", *figures])
+        print(log_line, file=self._log, flush=True)
         for row in record.rows:
-            for reason in row.reasons:  # each once, whatever its numbers
-                if (kind := re.sub(r"\d+", "", reason)) not in self._explained:
-                    self._explained.add(kind)
+            for reason in row.reasons:  # each reason once, regardless of its numbers
+                if (wording := re.sub(r"\d+", "", reason)) not in self._explained:
+                    self._explained.add(wording)
                     self.say(f"          {row.verdict}: {reason}")
 
     def note(self, *texts: str | None) -> None:

@@ -29,9 +29,9 @@ from iosweep.text import some
 from iosweep.tools import Step, Streams, tools
 from iosweep.units import human_duration, human_size
 
-#: Phases slower than this share of the forecast's rate count as hung.
+#: Phases slower than this fraction of the forecast rate count as hung.
 SLOWEST = 1 / 200
-#: A target that hangs with less than 1 / this of its space free may be full.
+#: A target that hangs with less than 1 / _FULL of its space free may be full.
 _FULL = 20
 #: Bytes of a tool's stderr that a record keeps.
 _STDERR_BYTES = 2000
@@ -39,7 +39,7 @@ _STDERR_BYTES = 2000
 
 @dataclass
 class Context:
-    """What the repetitions of one allocation share."""
+    """State that the repetitions of one allocation share."""
 
     setup: Setup
     directory: CampaignDirectory
@@ -62,7 +62,7 @@ class _Try:
 
     record: Record
     raw: dict[str, bytes]
-    fault: Exception | None = None  # a bug of ours: raised while judging
+    fault: Exception | None = None  # raised while judging: a bug in iosweep
 
     @property
     def invalid(self) -> bool:
@@ -82,7 +82,7 @@ class _Try:
         return cause("\n".join(texts))
 
     @property
-    def elsewhere(self) -> Cause | None:
+    def external_cause(self) -> Cause | None:
         """The cause, if a server of the target or the node failed: the try then says nothing about the point."""
         why = self.cause if self.invalid and not self.hung and not self.fault else None
         return why if why and why.elsewhere else None
@@ -92,32 +92,32 @@ def measure(c: Context, point: Point, number: int, retried: bool, before_second_
     """Run all phases of a point once, judge and store them.
 
     If processes of the tool hang in the target, nothing is stored: the result would say nothing about the point. If a
-    server of the target fails, or the node cannot run the tool (limits of processes, files, memory), the repetition is
+    server of the target fails, or the node cannot run the tool (limits on processes, files, memory), the repetition is
     tried again at once. If the second try succeeds or fails for another reason, both tries are stored. If it fails for
-    such a reason again, neither is stored: otherwise each run would store one more failure until no try is left.
+    such a reason again, neither is stored: otherwise each run would use up another try.
 
     `retried`: the previous try was disturbed. `before_second_try`: called with the reason; raises if there is no time
     or space for a second try. Raises AllocationError and Refused if the target, the results or a tool cannot be used
     any more (nothing is stored then), LeftBehind, and what Agent.call raises.
     """
     fresh = f"{FRESH}/{point.id}-r{number}"
-    tries = [_try(c, point, number, retried)]
-    if why := tries[0].elsewhere:
-        before_second_try(why.text)
+    tries = [_run_try(c, point, number, retried)]
+    if failure := tries[0].external_cause:
+        before_second_try(failure.text)
         c.directory.remove(fresh)
-        tries.append(_try(c, point, number, retried))
-        if why := tries[1].elsewhere:
-            advice = ", and a new file can be written and read; see whether all data servers of the target are up"
+        tries.append(_run_try(c, point, number, retried))
+        if failure := tries[1].external_cause:
+            hint = ", and a new file can be written and read; see whether all data servers of the target are up"
             raise AllocationError(
                 ExitCode.REFUSED,
-                f"two tries in a row failed, the last one of {point.id}: {why.text}{'' if why.node else advice}",
-                nodes=tries[1].record.hosts if why.node and point.nodes == 1 else (),
+                f"two tries in a row failed, the last one of {point.id}: {failure.text}{'' if failure.node else hint}",
+                nodes=tries[1].record.hosts if failure.node and point.nodes == 1 else (),
             )
     last = tries[-1]
     if last.hung:
         raise _hang_error(c, last.record)
     try:
-        record = [c.setup.store.commit(point.id, number, each.record, each.raw) for each in tries][-1]
+        record = [c.setup.store.commit(point.id, number, attempt.record, attempt.raw) for attempt in tries][-1]
     except OSError as error:
         raise AllocationError(
             ExitCode.STORE_FAILED,
@@ -135,23 +135,23 @@ def measure(c: Context, point: Point, number: int, retried: bool, before_second_
 def _hang_error(c: Context, record: Record) -> LeftBehind:
     """The error to raise if processes of a tool cannot be killed. It names the free space, because some targets hang
     where others report ENOSPC."""
-    directory, about_space = c.setup.plan.target.directory, ""
+    directory, space_note = c.setup.plan.target.directory, ""
     c.setup.agent.hurry()
     try:
         space = c.setup.agent.call(identify.read_space, directory)
-        free, whole = space["free_bytes"], space["used_bytes"] + space["free_bytes"]
-        if not whole:
-            about_space = "; it shows no space at all: are its data servers up?"
-        elif free < whole / _FULL:
-            about_space = f"; it has {human_size(free)} free: is it full?"
+        free, total = space["free_bytes"], space["used_bytes"] + space["free_bytes"]
+        if not total:
+            space_note = "; it shows no space at all: are its data servers up?"
+        elif free < total / _FULL:
+            space_note = f"; it has {human_size(free)} free: is it full?"
     except (TargetHangs, TargetError, Refused):
         pass
     run = next(run for run in record.phases if run.left_behind)
     processes = f"{some(run.left_behind, 8)}, killed after {human_duration(run.wall_s)} and still there"
-    return LeftBehind(ExitCode.HANGS, f"the target {directory} hangs: {processes}{about_space}")
+    return LeftBehind(ExitCode.HANGS, f"the target {directory} hangs: {processes}{space_note}")
 
 
-def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
+def _run_try(c: Context, point: Point, number: int, retried: bool) -> _Try:
     """Run all phases of a point once, and judge them. Raises as `measure` does."""
     plan, commands = c.setup.plan, c.commands
     started = datetime.now(UTC)
@@ -187,24 +187,24 @@ def _try(c: Context, point: Point, number: int, retried: bool) -> _Try:
         retried=retried,
     )
     raw = {f"{step}.{stream}": data for step, outputs in streams.items() for stream, data in outputs.items()}
-    tried = _Try(record, raw)
+    attempt = _Try(record, raw)
     try:
         rows = verdict.judge(plan, point, record, streams, {host: c.nodes[host].memory_bytes for host in hosts})
         retry = verdict.retry(finding for row in rows for finding in row.findings.values())
-        tried.record = structs.replace(record, rows=rows, judged=verdict.key(plan, point), retry=retry)
-    except Exception as error:  # a bug of ours: the record is stored without rows, and `iosweep tables` judges it again
-        tried.fault = error
-    _count_written(c.budget, plan, point, tried.record)
-    if tried.invalid and not tried.hung:
+        attempt.record = structs.replace(record, rows=rows, judged=verdict.key(plan, point), retry=retry)
+    except Exception as error:  # a bug in iosweep: the record is stored without rows; `iosweep tables` judges it again
+        attempt.fault = error
+    _count_written(c.budget, plan, point, attempt.record)
+    if attempt.invalid and not attempt.hung:
         # otherwise, after an unmount, all remaining repetitions would fail and count as done
-        why = tried.cause
-        c.directory.check_usable(data=not (why and why.full))
+        failure = attempt.cause
+        c.directory.check_usable(data=not (failure and failure.full))
     if program.replaced():
         raise AllocationError(
             ExitCode.REFUSED,
             f"{program.path} was replaced while it was measured; the next run measures with what is there now",
         )
-    return tried
+    return attempt
 
 
 def _count_written(budget: Budget, plan: Plan, point: Point, record: Record) -> None:
@@ -213,8 +213,8 @@ def _count_written(budget: Budget, plan: Plan, point: Point, record: Record) -> 
     for step in point.steps:
         if step.name not in runs:
             break
-        writing = [phase.name for phase in step.phases if phase.writes]
-        reported = [rows[name].values.get("bytes_written") if name in rows else None for name in writing]
+        write_phases = [phase.name for phase in step.phases if phase.writes]
+        reported = [rows[name].values.get("bytes_written") if name in rows else None for name in write_phases]
         if runs[step.name].not_run:
             written = 0
         elif reported and None not in reported:
@@ -231,7 +231,7 @@ def _run_step(c: Context, point: Point, step: Step, number: int, hosts: Sequence
     files = file_set(point, step, number)
     commands = tool_commands(plan, point, step, number, c.directory.path)
     binding = c.commands.binding(tool, step.tasks, hosts)
-    # if the step does not run, the record shows the command that would have been started
+    # a record of a step that did not run shows the command that it would have run
     argvs = tuple(tuple(c.commands.argv(tool, command, step.tasks, hosts, binding)) for command in commands)
     run = PhaseRun(
         phase=step.name,
@@ -280,8 +280,8 @@ def _run_step(c: Context, point: Point, step: Step, number: int, hosts: Sequence
         ran_on=dict(done.ran_on or {}),
         cpus=c.pinning.record(binding, done.cpus, tool.mpi),
     )
-    ended_well = not (done.exit_code or done.timed_out or done.left_behind)
-    run = structs.replace(run, files=c.sets.look_again(step, files, run.files, hosts, ended_well))
+    succeeded = not (done.exit_code or done.timed_out or done.left_behind)
+    run = structs.replace(run, files=c.sets.look_again(step, files, run.files, hosts, succeeded))
     expected = tool.leftover(step)
     if expected is not None and not done.left_behind:
         leftover = c.setup.agent.call(trees.count_files, c.directory.place, files.directory)
@@ -291,7 +291,7 @@ def _run_step(c: Context, point: Point, step: Step, number: int, hosts: Sequence
 
 def tool_commands(plan: Plan, point: Point, step: Step, repetition: int, directory: str) -> list[list[str]]:
     """A step's commands, without the launcher: one for all nodes, or one per node for a tool without MPI. Each has
-    another seed, so that nodes write different data. `directory`: the campaign's, on the target. Pure."""
+    its own seed, so that nodes write different data. `directory`: the campaign's, on the target. Pure."""
     tool, files = tools()[point.tool], file_set(point, step, repetition)
     commands = []
     for k, share in enumerate([files] if tool.mpi else files.shares(point.nodes)):
