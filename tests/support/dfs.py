@@ -13,6 +13,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -317,10 +318,14 @@ class Dfs:
             self.cluster.run(["rm", file], on=member)
 
     def _try(self, words: Sequence[str], member: str) -> int:
+        """Run a command. A client that has not answered it after 20 s is replaced, which ends the command."""
+        replacing = threading.Timer(20, self.mount, (member,))
+        replacing.start()
         try:
-            return self.cluster.run(words, on=member, check=False, timeout=20).returncode
-        except subprocess.TimeoutExpired:
-            return 1
+            return self.cluster.run(words, on=member, check=False).returncode
+        finally:
+            replacing.cancel()
+            replacing.join()
 
     def _processes(self, member: str) -> list[psutil.Process]:
         """All of a member's own processes, by the namespace that they are in."""

@@ -23,7 +23,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Literal, Protocol
 
@@ -81,7 +81,7 @@ class Option:
     laptop: int | None = None  # its bound with `scale: laptop`
     brief: str | None = None  # how a few words say it: `QD {}`; "": not at all; None: as captions do
 
-    @property
+    @cached_property
     def column(self) -> str:
         """Its column in the tables; units are part of a column's name."""
         return self.name + {"size": "_bytes"}.get(self.kind, "_s" if self.unit == "s" else "")
