@@ -111,7 +111,7 @@ def test_each_node_has_its_files_and_another_writes_them(sets: tuple[DataSets, W
     # after a failure all are looked at: what was changed is written anew, and nothing else
     (ours / "sets/s.node1/1.0").write_bytes(b"short")
     (step,) = make(ours.parents[1], document()).points[0].steps
-    assert found.look_again(step, files, evidence, HOSTS, succeeded=False).unclear
+    assert found.recheck(step, files, evidence, HOSTS, succeeded=False).unclear
     assert found.ensure_complete(files, "fio", HOSTS).wrong == ()
     assert writer.calls[2:] == [(("n3",), ["s.node1"])]
 

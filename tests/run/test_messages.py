@@ -11,9 +11,9 @@ def test_a_request_to_many_nodes_is_short_and_whole() -> None:
     each = {
         f"n{k}": [["fio", f"--directory=/mnt/x/n{k}", f"--randseed={k * 7919 % 10007}"], k, 1.0] for k in range(999)
     }
-    line = agents.packed({"each": each})
+    line = agents.pack({"each": each})
     assert len(line) < len(json.dumps(each)) / 3
-    assert agents.unpacked(line) == {"each": each}
+    assert agents.unpack(line) == {"each": each}
 
 
 def lines(number: int, who: str, value: object) -> list[bytes]:

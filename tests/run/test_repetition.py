@@ -48,7 +48,7 @@ def context_of(tmp_path: Path, run: Callable[..., Any], **sweep: Any) -> Any:
     return SimpleNamespace(
         setup=SimpleNamespace(plan=make_plan(read(tmp_path, document(**sweep)))),
         directory=SimpleNamespace(path=str(tmp_path), may_write=lambda *_: None, check_unchanged=lambda _: None),
-        sets=SimpleNamespace(ensure_complete=lambda *_: Files(), look_again=lambda *_: Files()),
+        sets=SimpleNamespace(ensure_complete=lambda *_: Files(), recheck=lambda *_: Files()),
         commands=SimpleNamespace(binding=lambda *_: None, argv=lambda *_: ["planned"], run=run, remote=None),
         pinning=SimpleNamespace(record=lambda *_: None),
         exclusive=Exclusive(True, ""),

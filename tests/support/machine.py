@@ -273,7 +273,7 @@ class Agents:
                 around, wanted = SimpleNamespace(bound=watched[host].bound, host=host), watched[host].expected
                 done = self.machine.run(argv, timeout_s, Path(place), around, wanted)  # type: ignore[arg-type]
                 with safe_paths.folder(Path(place)) as folder:
-                    files = node_agent.collected(folder, outputs)
+                    files = node_agent.read_outputs(folder, outputs)
             streams = {"stdout": done.stdout, "stderr": done.stderr, **files}
             found[host] = node_agent.NodeRun(done, began, clock.now_s, streams)
             ended = max(ended, clock.now_s)

@@ -9,7 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.files import safe_paths
-from iosweep.run.agents import collected
+from iosweep.run.agents import read_outputs
 from iosweep.tools import Step, tools
 from iosweep.tools.fio import series
 
@@ -190,7 +190,7 @@ def test_fio_takes_the_command_of_every_phase_and_says_what_was_asked(fio: Path,
         argv = FIO.argv(of, str(data if is_data else files), 7)
         stdout = subprocess.run(argv, cwd=logs, stdout=subprocess.PIPE, check=True, timeout=300).stdout
         with safe_paths.folder(logs) as place:
-            streams = collected(place, FIO.outputs) | {"stdout": stdout}
+            streams = read_outputs(place, FIO.outputs) | {"stdout": stdout}
         assert streams.get(series.STREAM, b"").count(b"==> ") == 2 * is_data, name
         parsed = FIO.parse(streams, of, phase)
         echo = parsed.evidence.echo

@@ -52,12 +52,12 @@ from iosweep.target.protocol import Answer
 # Messages over the input and output of srun
 
 
-def packed(value: object) -> bytes:
+def pack(value: object) -> bytes:
     """Encode and compress a value as one word: requests to many nodes are long."""
     return base64.b64encode(zlib.compress(json.dumps(value).encode(), 1))
 
 
-def unpacked(word: bytes) -> object:
+def unpack(word: bytes) -> object:
     """Decode a word. Raises ValueError and zlib.error."""
     return json.loads(zlib.decompress(base64.b64decode(word)))
 
@@ -90,7 +90,7 @@ class Messages:
             return None
         del self._pieces[number, host]
         try:
-            value = unpacked(b"".join(piece for _, piece in sorted(pieces.items())))
+            value = unpack(b"".join(piece for _, piece in sorted(pieces.items())))
         except (ValueError, zlib.error):
             return None
         return Message(int(number), host.decode("utf-8", "replace"), value)
@@ -98,7 +98,7 @@ class Messages:
 
 def send(number: int, host: str, value: object, descriptor: int = 1) -> None:
     """Write a message to a file descriptor."""
-    text = packed(value).decode()
+    text = pack(value).decode()
     pieces = [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
     # start on a new line: scripts of the site may have printed an incomplete one
     lines = "\n" + "".join(f"{number} {host} {i}/{len(pieces)} {piece}\n" for i, piece in enumerate(pieces))
@@ -163,7 +163,7 @@ def begin_watch(watching: Watching) -> None:
     existing = set(procfs.pids())
 
     def find_new() -> list[str]:
-        """Processes of our job that started since: ranks are children of Slurm, not of this agent."""
+        """Find processes of our job that started since: ranks are children of Slurm, not of this agent."""
         return [pid for pid in procfs.pids() if pid not in existing and procfs.is_of_job(pid)]
 
     around, job = replace(_surroundings, bound=tuple(watching.bound), host=_node_name()), Job.from_now(watching.runner)
@@ -177,8 +177,8 @@ def end_watch(silent_s: float) -> Watched:
     return watch.end(silent_s)
 
 
-def left_ranks() -> list[str]:
-    """Processes of our job outside the agents' step."""
+def find_left_ranks() -> list[str]:
+    """Find processes of our job outside the agents' step."""
     job_pids = filter(procfs.is_of_job, procfs.pids())
     return [procfs.named(pid) for pid in job_pids if procfs.variable(pid, "SLURM_STEP_ID") not in ("", slurm_step())]
 
@@ -226,7 +226,7 @@ def run(timeout_s: float) -> NodeRun:
         streams = {"stdout": stdout.read(process.MOST_PRINTED_BYTES), "stderr": stderr.read(process.MOST_PRINTED_BYTES)}
         if scratch:
             with safe_paths.folder(Path(scratch)) as place:
-                streams |= collected(place, _staged.outputs)
+                streams |= read_outputs(place, _staged.outputs)
     return NodeRun(done, started, ended, {stream: zlib.compress(content) for stream, content in streams.items()})
 
 
@@ -236,7 +236,7 @@ def slurm_step() -> str:
 
 
 def _node_name() -> str:
-    """Name of this node in Slurm."""
+    """The name of this node in Slurm."""
     return os.environ.get("SLURMD_NODENAME", "")
 
 
@@ -246,7 +246,7 @@ def clock() -> float:
 
 OPERATIONS = protocol.by_name(
     [
-        *(slurm_step, clock, facts, hash_of, stage, run, begin_watch, end_watch, left_ranks),
+        *(slurm_step, clock, facts, hash_of, stage, run, begin_watch, end_watch, find_left_ranks),
         *(process.keep_to, identify.identify, directory.has_marker, directory.probe, directory.check_marker),
         lock.holder,
     ]
@@ -274,7 +274,7 @@ def main() -> None:
     while chunk := os.read(0, 1 << 16):
         *lines, unread = (unread + chunk).split(b"\n")
         for line in lines:
-            request = msgspec.convert(unpacked(line), Request)
+            request = msgspec.convert(unpack(line), Request)
             if request.each is None or name in request.each:
                 arguments = request.arguments if request.each is None else request.each[name]
                 try:
@@ -290,7 +290,7 @@ def _exit(*_: object) -> NoReturn:
     os._exit(0)
 
 
-def collected(place: Folder, outputs: Mapping[str, str]) -> dict[str, bytes]:
+def read_outputs(place: Folder, outputs: Mapping[str, str]) -> dict[str, bytes]:
     """Read output files; returns stream -> content, without files that are absent, not regular or too large.
 
     Files that match a pattern with `*` form one stream, each after a line `==> name <==`, sorted by their numbers.
@@ -437,7 +437,7 @@ class RemoteAgents:
         each_arguments = None if each is None else {host: list(values) for host, values in each.items()}
         request = Request(self._number, operation.__name__, list(arguments), each_arguments)
         end = time.monotonic() + limit_s
-        self._send(packed(to_builtins(request)) + b"\n", end)
+        self._send(pack(to_builtins(request)) + b"\n", end)
         answers = self._receive(set(hosts), end)
         silence = f"no answer for {limit_s:g} s in {operation.__name__}"
         timeout = TargetHangs(f"the target, or the agent there, does not answer: {silence}")

@@ -137,7 +137,7 @@ def _measure(setup: Setup) -> None:
         directory = CampaignDirectory(plan, store, setup.agent)
         # an earlier run may have ended before its cleanup; results are complete, so errors of the target do not matter
         with contextlib.suppress(TargetHangs, TargetError, Refused, Busy, Unusable):
-            if directory.left_over:
+            if directory.is_claimed:
                 facts = setup.agent.call(identify.identify, plan.target.directory)
                 if problem := directory.copy_problem(facts):
                     setup.lines.note(f"not removed: {problem}")
@@ -160,7 +160,7 @@ def _measure(setup: Setup) -> None:
 def _clean_up(setup: Setup, machine: remaining.LocalMachine, directory: CampaignDirectory) -> None:
     """Remove the campaign's directory once the whole campaign is measured (target.keep: none)."""
     store = setup.store
-    if setup.plan.target.keep == "data_sets" or not directory.left_over:
+    if setup.plan.target.keep == "data_sets" or not directory.is_claimed:
         return
     if remaining.find(setup.plan, store.repetitions(), store.missing(), machine).left:
         return

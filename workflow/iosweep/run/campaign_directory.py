@@ -118,7 +118,7 @@ class CampaignDirectory:
         self.remove(FRESH)  # files of an interrupted repetition
 
     @property
-    def left_over(self) -> bool:
+    def is_claimed(self) -> bool:
         """Whether the directory was claimed, and not tidied up since."""
         claimed = self._store.claimed()
         return bool(claimed and claimed.directory == self.path and not claimed.tidied)

@@ -107,7 +107,7 @@ class DataSets:
             counted=counters.lowest_shares(document.counted if document else None for document in stored),
         )
 
-    def look_again(self, step: Step, files: FileSet, before: Files, hosts: Sequence[str], succeeded: bool) -> Files:
+    def recheck(self, step: Step, files: FileSet, before: Files, hosts: Sequence[str], succeeded: bool) -> Files:
         """Examine a step's files after the step; returns the updated record entry. `before`: the entry before the step.
 
         Files that were read must not have changed; blocks of files that were written are read back before target.keep
@@ -210,7 +210,7 @@ class DataSets:
         return self._agent.call(trees.examine_files, self._directory.place, looks)
 
     def _keep_states(self, shares: Sequence[FileSet], states: Mapping[str, Examined]) -> None:
-        """Keep the states of complete sets, and samples of those that are going to be read."""
+        """Keep the states of complete sets, and samples of those that will be read."""
         at_ns = time.time_ns()
         self._complete |= {files.directory: _CompleteSet(states[files.directory], at_ns) for files in shares}
         if to_read := [files.directory for files in shares if files.role == "read"]:

@@ -66,7 +66,7 @@ class Commands:
         hosts: Sequence[str] = (),
         binding: Binding | None = None,
     ) -> list[str]:
-        """The command line to start, with the launcher and the path of the program whose hash is stored."""
+        """Build the command line to start, with the launcher and the path of the program whose hash is stored."""
         command = [self.programs[tool.name].path if command[0] == tool.program else command[0], *command[1:]]
         if binding:
             command += tool.bound(binding.ranks)
@@ -142,7 +142,7 @@ class Commands:
                         time.sleep(0.05)
         if tool.outputs:
             with contextlib.suppress(OSError), safe_paths.folder(self.scratch.parent, self.scratch.name) as place:
-                streams |= agents.collected(place, tool.outputs)
+                streams |= agents.read_outputs(place, tool.outputs)
         return done, streams
 
     def launcher_problem(self, tool: Tool) -> str | None:
@@ -200,7 +200,7 @@ class Commands:
                     with contextlib.suppress(Unanswered):
                         leftover = query.end_steps(self.job, self.remote.step)
             if leftover:
-                answers = self.remote.answers(agents.left_ranks, each=dict.fromkeys(watching, ()))
+                answers = self.remote.answers(agents.find_left_ranks, each=dict.fromkeys(watching, ()))
                 ranks = [f"{rank} on {host}" for host, rs in answers.items() if isinstance(rs, list) for rank in rs]
                 done = replace(done, left_behind=(*done.left_behind, *(ranks or ["ranks that Slurm cannot end"])))
             watched = self.remote.call(agents.end_watch, each=dict.fromkeys(watching, (done.silent_s,)))
@@ -237,7 +237,7 @@ def remove_scratch(scratch: Path) -> None:
             results.remove_tree(scratch.name)
 
 
-def needs_mpiexec(launcher: Launcher, tools: Sequence[Tool], search: str | None = None) -> Mpiexec | Obstacle | None:
+def find_mpiexec(launcher: Launcher, tools: Sequence[Tool], search: str | None = None) -> Mpiexec | Obstacle | None:
     """Find the mpiexec for these tools: None if they need none, an Obstacle if it is not found. `search`: directories
     to search instead of PATH."""
     if launcher.manager is None or not any(tool.mpi for tool in tools):

@@ -39,7 +39,7 @@ from iosweep.programs.programs import Program, candidates, find, hash_of, sha256
 from iosweep.programs.spack import Built
 from iosweep.run import agents
 from iosweep.run.agents import NodeAnswer, RemoteAgents
-from iosweep.run.launch import Commands, needs_mpiexec
+from iosweep.run.launch import Commands, find_mpiexec
 from iosweep.run.progress import Lines
 from iosweep.slurm import query
 from iosweep.store.record import Missing, Needs, RecordHead
@@ -230,8 +230,8 @@ def unfit(answers: Mapping[str, Answer]) -> AllocationError | None:
 
 def target_error(error: TargetError) -> str:
     """The message for an error of the target: the meaning of its number, then the system's text."""
-    why = cause_of_number(error.errno)
-    return f"{why.text}: {error.strerror}" if why else str(error.strerror)
+    cause = cause_of_number(error.errno)
+    return f"{cause.text}: {error.strerror}" if cause else str(error.strerror)
 
 
 # In the job: programs and nodes
@@ -244,7 +244,7 @@ def find_programs(setup: Setup) -> Commands:
     used = sorted({point.tool for point in setup.allocation.points})
     results = {name: find(tools()[name], setup.agent.run, search) for name in used}
     usable = {name: program for name, program in results.items() if isinstance(program, Program)}
-    mpiexec = needs_mpiexec(launcher, [tools()[name] for name in usable], search)
+    mpiexec = find_mpiexec(launcher, [tools()[name] for name in usable], search)
 
     def find_missing(point: Point) -> Missing | None:
         """The needs of a point that this machine does not meet."""

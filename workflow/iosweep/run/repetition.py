@@ -84,8 +84,8 @@ class _Try:
     @property
     def external_cause(self) -> Cause | None:
         """The cause, if a server of the target or the node failed: the try then says nothing about the point."""
-        why = self.cause if self.invalid and not self.hung and not self.fault else None
-        return why if why and why.elsewhere else None
+        failure = self.cause if self.invalid and not self.hung and not self.fault else None
+        return failure if failure and failure.elsewhere else None
 
 
 def measure(c: Context, point: Point, number: int, retried: bool, before_second_try: Callable[[str], None]) -> Record:
@@ -281,7 +281,7 @@ def _run_step(c: Context, point: Point, step: Step, number: int, hosts: Sequence
         cpus=c.pinning.record(binding, done.cpus, tool.mpi),
     )
     succeeded = not (done.exit_code or done.timed_out or done.left_behind)
-    run = structs.replace(run, files=c.sets.look_again(step, files, run.files, hosts, succeeded))
+    run = structs.replace(run, files=c.sets.recheck(step, files, run.files, hosts, succeeded))
     expected = tool.leftover(step)
     if expected is not None and not done.left_behind:
         leftover = c.setup.agent.call(trees.count_files, c.directory.place, files.directory)

@@ -189,7 +189,7 @@ class RecordHead(Document, frozen=True, kw_only=True):
     retry: str | None = None  # why another try may help
     retried: bool = False  # whether this is such a try
     raw: Archive = Archive("", "", 0)
-    judged: str = ""  # key of the judgment that made the rows (judge.verdict.key)
+    judged: str = ""  # key of the judgment that produced the rows (judge.verdict.key)
     rows: tuple[PhaseVerdict, ...] = ()
 
     @property

@@ -319,8 +319,8 @@ class Store:
             return None
         file = f"{FILES[Marker]}.json"
         damaged = self.damaged.get(f"{self.path}/{file}")
-        why = f"its {file} is damaged ({damaged})" if damaged else f"it has no {file}, so iosweep did not make it"
-        raise Refused(f"{self.path} is left alone: {why}. Move it away, or choose another campaign name")
+        reason = f"its {file} is damaged ({damaged})" if damaged else f"it has no {file}, so iosweep did not make it"
+        raise Refused(f"{self.path} is left alone: {reason}. Move it away, or choose another campaign name")
 
     def mark(self) -> str:
         """Mark the results, whose lock we hold, as ours; returns their UUID. Raises Refused if they are not ours."""
@@ -432,7 +432,7 @@ class Store:
 
     def damage(self) -> list[str]:
         """Messages about damage to all files that were read so far, with remedies."""
-        return [f"{Damaged(path, why)}{documents.cure(path)}" for path, why in sorted(self.damaged.items())]
+        return [f"{Damaged(path, reason)}{documents.cure(path)}" for path, reason in sorted(self.damaged.items())]
 
 
 def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, RecordHead]]) -> str | None:

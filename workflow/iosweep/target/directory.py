@@ -234,7 +234,7 @@ class Opened:
     """Handles of the campaign's directory (`handle`) and of its parent directory (`parent`). Use as a context manager.
 
     The directory is neither a link nor a mount point, and has our marker. Raises Refused otherwise, and OSError if it
-    is not there or the file system fails.
+    does not exist or the file system fails.
     """
 
     def __init__(self, place: Place):
@@ -429,7 +429,7 @@ def read_layout(place: Place, fstype: str) -> str:
 
 
 def _run_command(argv: Sequence[str], place: Place) -> str:
-    """Run a command on the campaign's directory; returns its output. Raises _Failed, OSError without a directory."""
+    """Run a command on the campaign's directory; returns its output. Raises _Failed, OSError if that is missing."""
     program = shutil.which(argv[0], path=os.pathsep.join([*os.get_exec_path(), _MORE_PATH]))
     if program is None:
         raise _Failed(f"{argv[0]} is not on PATH")

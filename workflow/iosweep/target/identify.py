@@ -102,7 +102,7 @@ def is_private(directory: str) -> bool | None:
 @lru_cache(maxsize=1)
 def counters_of(point: str, fstype: str) -> IoCounters:
     """The counters for the file system of this type that is mounted at `point`; only network counters if it is not
-    mounted. The target itself is not touched, so this never waits for it."""
+    mounted. The target itself is not accessed, so this never waits for it."""
     mounts = read_mounts()
 
     def describe(mount: Mount) -> MountInfo:
@@ -169,7 +169,7 @@ def identity(facts: Mapping[str, object]) -> str:
 def volume(facts: Mapping[str, object]) -> str:
     """The name that distinguishes file systems in results: identity and servers.
 
-    Two storage systems may have volumes with equal names. Other servers of a system are recognized by the campaign's
+    Two storage systems may have volumes of the same name. Other servers of a system are recognized by the campaign's
     marker (`same_source`).
     """
     servers, name = _split_source(facts)
@@ -214,7 +214,7 @@ def lock_name(facts: Mapping[str, object]) -> str:
     """The name of the lock of a file system.
 
     A local file system is named by its device number, because one device may have several names (`/dev/root` and
-    `/dev/vda1`, a device node of a container). Others have an equal name on all nodes. Volumes of two clusters may
+    `/dev/vda1`, a device node of a container). Others have the same name on all nodes. Volumes of two clusters may
     share a name: a needless lock is better than two campaigns at once.
     """
     if fs_types.lookup(str(facts["fstype"])).local:

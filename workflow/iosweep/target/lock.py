@@ -126,7 +126,7 @@ class Lock:
 def take(file: Path, owner: Owner, what: str, shared: bool = False) -> Lock:
     """Lock a file, creating it if needed. Raises Busy if another process has it, OSError if `file` cannot be a lock.
 
-    `what`: what the lock protects, for messages. `shared`: all users may take it, whatever the umask.
+    `what`: what the lock protects, for messages. `shared`: all users may take it, regardless of the umask.
     """
     lock = Lock(file, _open(file, shared))
     try:
@@ -204,8 +204,8 @@ def _check_ended(previous: Owner, file: Path, what: str) -> None:
     except Unanswered as error:
         if query.has_no_cluster(error.said) or shutil.which("scontrol") is None:  # without Slurm no job can hold it
             return
-        why = f"{what} may still be measured by {previous}: {error}; see that it has ended, then remove {file}"
-        raise Busy(printable(why), previous.job) from None
+        message = f"{what} may still be measured by {previous}: {error}; see that it has ended, then remove {file}"
+        raise Busy(printable(message), previous.job) from None
     if alive:
         raise _busy_error(what, previous)
 

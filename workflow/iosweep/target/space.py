@@ -97,7 +97,7 @@ def too_much(
 ) -> Obstacle | None:
     """Why a campaign may not occupy `needed_bytes` on the target, or None.
 
-    `now`: identify.read_space. `ours_bytes`: the part of `needed_bytes` that is there already. `needed_inodes`: inodes
+    `usage`: identify.read_space. `ours_bytes`: the part of `needed_bytes` already there. `needed_inodes`: inodes
     still to be created.
     """
     more = needed_bytes - ours_bytes

@@ -86,7 +86,7 @@ def count_files(place: Place, below: str) -> int:
 def _walk(ours: Opened, below: str, skip: bool = False) -> Iterator[tuple[int, os.DirEntry[str]]]:
     """Yield all entries of a tree except directories, each with a handle of its directory.
 
-    Entries that vanish meanwhile and mount points are left out; with `skip` also directories that cannot be read.
+    Entries that vanish meanwhile and mount points are skipped; with `skip` also directories that cannot be read.
     """
     todo = [below]
     while todo:
@@ -392,7 +392,7 @@ _ZEROS = bytes(_SECTOR)
 
 
 class Sample(Part, frozen=True, kw_only=True):
-    """Figures of the blocks of some files."""
+    """Statistics on blocks of some files."""
 
     files: Count = 0
     blocks: Count = 0
