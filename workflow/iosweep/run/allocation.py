@@ -254,7 +254,7 @@ class Loop:
         return remaining.current(result, self.setup.plan, self.points[point], self.machine)
 
     def report_outdated(self) -> None:
-        """Print why results are measured again: their tool is another build now, or the target another file system."""
+        """Print why results are measured again: another build of their tool, or another file system of the target."""
         rebuilt = moved = 0
         for point, numbers in self.rest().left.items():
             build = self.machine.tools.get(self.points[point].tool)

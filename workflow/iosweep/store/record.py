@@ -264,7 +264,7 @@ class Missing(Document, frozen=True):
 
 
 class Refusal(Document, frozen=True):
-    """refusals/<allocation>.json: why an allocation could not go on."""
+    """refusals/<allocation>.json: why an allocation could not continue."""
 
     reason: str
     lasting: bool = False  # another job would not help

@@ -1,8 +1,8 @@
 """The store of a campaign, results/<campaign>/: reading and writing its files (docs/store.md).
 
-No measurement is ever deleted. A file is written under a temporary name, synced and renamed: first the archive of
-a repetition, then its record, which has the archive's hash and size. Each document contains its digest. A
-damaged document is skipped, and `Store.damaged` says why.
+No measurement is ever deleted. A file is written under a temporary name, synced and renamed: first the archive of a
+repetition, then its record, which has the archive's hash and size. Each document contains its digest. A damaged
+document is skipped, and `Store.damaged` says why.
 """
 
 from __future__ import annotations
@@ -91,12 +91,12 @@ class Store:
         return sorted(name for name, is_folder in folders.items() if is_folder)
 
     def repetitions(self) -> dict[str, dict[int, RecordHead]]:
-        """point -> repetition -> the try that counts. Of archives only the size is checked."""
+        """Read point -> repetition -> the try that counts. Only the sizes of archives are checked."""
         stored = {point: {r.repetition: r for r in self._records(point, RecordHead)} for point in self.points()}
         return {point: repetitions for point, repetitions in stored.items() if repetitions}
 
     def repetitions_of(self, point: str) -> dict[int, RecordHead]:
-        """repetition of a point -> the try that counts."""
+        """Read repetition of a point -> the try that counts."""
         return {r.repetition: r for r in self.records_of(point, RecordHead)}
 
     def records_of(self, point: str, depth: type[Depth]) -> Iterator[Depth]:
@@ -160,7 +160,7 @@ class Store:
         return self._read(point, repetition, attempt, Record)
 
     def raw(self, repetition: RecordHead) -> bytes | None:
-        """The archive of a repetition; None if it is gone or changed (`damaged` says why)."""
+        """Read the archive of a repetition; None if it is gone or changed (`damaged` says why)."""
         file = self._file(repetition.point, repetition.raw.name)
         data = self._read_intact(documents.content, file, min(repetition.raw.bytes, _MAX_ARCHIVE_BYTES))
         if data is None:
@@ -172,7 +172,7 @@ class Store:
         return None
 
     def missing(self, points: Iterable[str] | None = None) -> dict[str, Missing]:
-        """point -> why it could not be measured at the last attempt. points: None for all."""
+        """Read point -> why it could not be measured at the last attempt. `points`: None for all."""
         names = self.points() if points is None else [p for p in points if self._is_folder("points", p)]
         files = {point: self._file(point, "missing.json") for point in names}
         read = {point: self._read_intact(documents.read_as, file, Missing) for point, file in files.items()}
@@ -226,7 +226,7 @@ class Store:
         return self._rename_tries(repetition, "superseded")
 
     def set_aside(self, repetition: RecordHead) -> bool:
-        """Mark a repetition as not measured if its archive was changed; returns whether that was done: False also if
+        """Mark a repetition as not measured if its archive was changed; returns whether it did so: False also if
         the results are read-only."""
         try:
             return self.changed(repetition) and bool(self._rename_tries(repetition, "damaged"))
@@ -257,7 +257,7 @@ class Store:
             safe_paths.remove(self.path, f"points/{point}/missing.json")
 
     def set_refusal(self, allocation: str, refusal: Refusal | None) -> None:
-        """Record why an allocation could not go on, or (None) that it did."""
+        """Record why an allocation could not continue, or (None) that it did."""
         if refusal:
             self.put("refusals", allocation, refusal)
         elif self._is_folder("refusals"):
@@ -423,7 +423,7 @@ class Store:
         self.builds()
 
     def differs(self, name: str, data: bytes) -> bool:
-        """Whether a file exists with another content than `data`; records that as damage."""
+        """Whether a file exists with different content than `data`; records that as damage."""
         file = self.path / name
         content = self._read_intact(documents.content, file, max(documents.MOST_DOCUMENT_BYTES, len(data)))
         if content not in (None, data):
@@ -477,7 +477,7 @@ def fits_build(document: Mapping[str, object], name: str, content: bytes) -> boo
 
 
 def unpack_archive(archive: bytes) -> dict[str, dict[str, bytes]]:
-    """step -> stream -> its output, without stderr, which is not parsed (its beginning is in the record)."""
+    """Unpack step -> stream -> its output, without stderr, which is not parsed (its beginning is in the record)."""
     streams: dict[str, dict[str, bytes]] = {}
     with zipfile.ZipFile(io.BytesIO(archive)) as file:
         for info in file.infolist():
@@ -488,7 +488,7 @@ def unpack_archive(archive: bytes) -> dict[str, dict[str, bytes]]:
 
 
 def pack_archive(members: Mapping[str, bytes]) -> bytes:
-    """A zip with fixed time stamps, so that the same output gives the same bytes."""
+    """Pack a zip with fixed time stamps, so that the same output gives the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         for name, data in members.items():

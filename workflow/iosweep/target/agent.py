@@ -87,7 +87,7 @@ class Agent:
 
     def call_all(self, *requests: tuple[Callable[..., object], tuple[object, ...]]) -> list[Any]:
         """Run several of OPERATIONS, each with its arguments, in one request; returns their values. The first failure
-        is raised, as by `call`, and later operations are not run."""
+        is raised, as by `call`; later operations are skipped."""
         return self._ask(requests, self._deadline_s)
 
     def hurry(self) -> None:
@@ -175,7 +175,7 @@ class Agent:
         return self._socket
 
     def _stop(self, gently: bool = False) -> int | None:
-        """End the child and all its descendants; returns its exit code, if it ended. `gently`: let it tidy up."""
+        """End the child and all its descendants; returns its exit code, if it ended. `gently`: let it clean up."""
         child, connection, self._process, self._socket = self._process, self._socket, None, None
         if connection:
             connection.close()

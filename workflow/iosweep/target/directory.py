@@ -1,7 +1,7 @@
 """The campaign's directory on the target, `<target>/iosweep-<campaign>/`: marker, claiming, opening, probes, striping.
 
-The marker proves that the directory is ours: it holds a UUID that the results also have. A rename or a mount may
-make its path lead to another directory at any time. So every operation that reads, writes or deletes below it
+The marker proves that the directory is ours: it holds a UUID that the results also have. A rename or a mount may make
+its path lead to another directory at any time. So every operation that reads, writes or deletes below it
 takes a `Place` and goes through `Opened`, which follows no symbolic link and crosses no mount point. All operations run
 inside the agent.
 """
