@@ -68,6 +68,21 @@ def test_a_loss_is_told_by_what_all_that_lost_has_in_common() -> None:
     assert {(one.verdict, len(one.pairs)) for one in found} == {("worse", 3), ("better", 3)}
 
 
+def test_phases_are_compared_by_the_parameters_that_they_use() -> None:
+    """A point's other phases may use more."""
+    before, after = (
+        summarize(
+            factory.row(point=f"p{share}", phase=phase, nodes=1, repetition=n, ops_per_s=1e4 + seed * n,
+                        read_percent=share if phase == "rand_mixed" else None)
+            for share in (50, 70) for phase in ("rand_read", "rand_mixed") for n in (1, 2, 3)
+        )
+        for seed in (1, 2)
+    )  # fmt: skip
+    found = compare(before, after)
+    places = {(diff.phase, *comparison.parameters_of(found, diff)) for diff in found.differences}
+    assert places == {("rand_read",), ("rand_mixed",), ("rand_mixed", "read_percent")}
+
+
 def test_what_is_said_of_a_comparison(snapshot: SnapshotAssertion) -> None:
     def reason(size: int, threads: int, number: int) -> str:
         return f"other processes used {70 + number}% of the CPU time"

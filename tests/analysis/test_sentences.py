@@ -77,6 +77,14 @@ def test_each_finding_has_its_sentence(snapshot: SnapshotAssertion) -> None:
     assert "\n".join(told) == snapshot
 
 
+def test_a_sentence_names_only_parameters_that_the_phase_uses() -> None:
+    rows = [row(point=f"p{share}", phase=phase, nodes=1, ops_per_s=rate, read_percent=used)
+            for share, rate in ((50, 10.0), (70, 20.0))
+            for phase, used in (("rand_read", None), ("rand_mixed", share))]  # fmt: skip
+    reads, mixed = said(rows)
+    assert ("70 %" in reads, "70 %" in mixed) == (False, True)
+
+
 def test_a_reason_that_all_repetitions_share_is_named_once() -> None:
     reasons = {1: "the target is memory | others used 71 %", 2: "the target is memory | others used 82 % | too short"}
     rows = [structs.replace(one, reasons=tuple(reasons[number].split(" | ")), verdict="suspect")

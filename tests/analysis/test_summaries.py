@@ -21,7 +21,7 @@ from iosweep.analysis.summary import (
 )
 from iosweep.judge import remaining
 from iosweep.judge.best import fresh_numbers
-from iosweep.judge.findings import FOLLOWS
+from iosweep.judge.findings import FOLLOWS, join_reasons, split_reasons
 from iosweep.judge.statistics import interval
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.model import Point
@@ -122,6 +122,14 @@ class TestReasons:
         ]
         assert reasons(*rows, *caused, most=1) == f"1 × {cause}: a → fio printed nothing; and 2 other reasons"
         assert reasons(*rows, *caused).index(cause) < reasons(*rows, *caused).index("4 ×")
+
+    def test_numbers_and_units_do_not_make_another_reason(self) -> None:
+        rows = [suspect("x", "2.7 GiB were written after 2 ms"), suspect("y", "71 MiB were written after 3 s")]
+        assert reasons(*rows) == "2.7 GiB were written after 2 ms (numbers differ)"
+
+    @pytest.mark.parametrize("given", [["a | | b", "c"], ["a |", "b"], ["a", "| b"], ["|"]])
+    def test_a_message_with_the_separator_stays_one_reason(self, given: list[str]) -> None:
+        assert [text.replace("/", "|") for text in split_reasons(join_reasons(given))] == given
 
 
 class TestQuantities:

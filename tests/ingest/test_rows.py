@@ -73,10 +73,10 @@ def test_outputs_that_do_not_tell_their_ranks_are_repetitions_of_nothing() -> No
 def test_verdicts_come_from_what_the_reader_says_and_other_checks_are_not_checked() -> None:
     found = made(
         reading(IOR, IOR | {"ops_per_s": 5.0}, problems=(ReadingProblem("suspect", "a | b", 0),)),
-        reading(IOR | {"ops_per_s": 6.0}, problems=(ReadingProblem("invalid", "wrong", 0),)),
+        reading(IOR | {"ops_per_s": 6.0}, problems=(ReadingProblem("invalid", "wrong \x1b[2J → or\nright", 0),)),
     )
     assert [row.values["verdict"] for row in found.rows] == ["suspect", "valid", "invalid"]
-    assert [row.values["reasons"] for row in found.rows] == ["a / b", "", "wrong"]
+    assert [row.values["reasons"] for row in found.rows] == ["a / b", "", r"wrong \x1b[2J > or\nright"]
     outcomes = found.rows[1].findings
     assert outcomes["pinned"].outcome == "not checked"
     assert {name for name, finding in outcomes.items() if finding.outcome == "pass"} == {"output", "tool_doubts"}

@@ -1,14 +1,17 @@
 """The tables that are made of the store: what stands in them, in which units, and what is made of damage."""
 
 import csv
+import fcntl
 import json
 import os
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet
 import pytest
+from msgspec.structs import replace
 
 from campaign import FOUR_AND_EIGHT, Made, document, make
 from iosweep.files import documents
@@ -317,6 +320,27 @@ def test_records_of_another_version_are_judged_in_several_processes(
         here.setattr(RecordReader, "_judge_again", None)
         rows = campaign.table()
     assert [row["verdict"] for row in rows if row["verdict"] != "missing"] == ["valid", "invalid"]
+    last = campaign.store.record(campaign.plan.points[1].id, 1, 1)
+    campaign.store.keep_rows(replace(last, rows=(), judged="not yet, by a process that was killed"))
+    with monkeypatch.context() as here:
+        here.setattr(RecordReader, "_judge_again", None)
+        assert campaign.table() == rows
     monkeypatch.setattr(maker, "_WORTH_PROCESSES", 3)
     make_tables(campaign.plan, campaign.results, judge_again=True)
     assert pyarrow.parquet.read_table(campaign.results / "results.parquet").to_pylist() == rows
+
+
+def test_tables_have_turns_and_what_a_killed_process_left_goes(campaign: Made) -> None:
+    campaign.measured()
+    campaign.table()
+    (campaign.results / ".results.csv.77.tmp").touch()
+    (campaign.results / ".results.csv.mine").touch()
+    held = os.open(campaign.results, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(make_tables, campaign.plan, campaign.results)
+        with pytest.raises(TimeoutError):
+            other.result(0.2)
+        os.close(held)
+        other.result()
+    assert {file.name for file in campaign.results.glob(".results*")} == {".results.csv.mine"}

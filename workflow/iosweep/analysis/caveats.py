@@ -39,7 +39,8 @@ def tell(groups: Iterable[Sequence[str]], most: int = 3) -> str:
 
 def rank(groups: Iterable[Sequence[str]]) -> list[tuple[str, int]]:
     """Rank the reasons, with the number of results or repetitions that have each."""
-    return rank_reasons([reason or "no reason given" for reason in group or [""]] for group in groups)
+    reasons = ([reason or "no reason given" for reason in group or [""]] for group in groups)
+    return [(text, len(having)) for text, having in rank_reasons(reasons)]
 
 
 def join(reasons: Sequence[tuple[str, int]], most: int = 3) -> str:

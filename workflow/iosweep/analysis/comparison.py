@@ -169,8 +169,9 @@ def compare(
             if change is None:
                 few = min(len(before.values), len(after.values)) == 1
                 why = "one repetition, and no other points that tell how it scatters" if few else "a figure of zero"
-        conditions = headline_groups.of_phase(headline_groups.conditions(pair.a.tool, pair.a.parameters), pair.a.phase)
-        singles.append(Difference(pair.a.phase, conditions, (pair,), change, {}, why=why))
+        conditions = headline_groups.conditions(pair.a.tool, pair.a.own_parameters)
+        applying = headline_groups.of_phase(conditions, pair.a.phase)
+        singles.append(Difference(pair.a.phase, applying, (pair,), change, {}, why=why))
     groups = list(_group(singles, column))
     judged = list(_judge([*groups, *singles], column, at_least))
     return Comparison(column, at_least, tuple(judged[len(groups) :]), tuple(judged[: len(groups)]), tuple(absent))
@@ -193,9 +194,9 @@ def _group(singles: Sequence[Difference], column: str) -> Iterator[Difference]:
     for (conditions, phase), members in sorted(kinds.items(), key=lambda item: phase_order(item[0][1])):
         values: dict[tuple[str, Value] | None, list[Difference]] = {None: members}
         for parameter in parameters():
-            if len(distinct((diff.pairs[0].a for diff in members), parameter)) > 1:
+            if len(distinct(diff.pairs[0].a.own_parameters[parameter] for diff in members)) > 1:
                 for diff in members:
-                    if (value := diff.pairs[0].a.parameters[parameter]) is not None:
+                    if (value := diff.pairs[0].a.own_parameters[parameter]) is not None:
                         values.setdefault((parameter, value), []).append(diff)
         groups: dict[tuple[int, ...], tuple[tuple[str, Value] | None, list[Difference]]] = {}
         for where, subset in values.items():
@@ -360,9 +361,9 @@ def parameters_of(found: Comparison, diff: Difference) -> dict[str, Value]:
     """Parameters that distinguish a difference from the others of its phase: column -> value."""
     if not diff.single:
         return dict(diff.where)
-    results = [other.pairs[0].a for other in found.singles if other.kind == diff.kind]
-    values = diff.pairs[0].a.parameters
-    return {name: v for name in parameters() if len(distinct(results, name)) > 1 and (v := values[name]) is not None}
+    places = [other.pairs[0].a.own_parameters for other in found.singles if other.kind == diff.kind]
+    varying = (name for name in parameters() if len(distinct(place[name] for place in places)) > 1)
+    return {name: v for name in varying if (v := diff.pairs[0].a.own_parameters[name]) is not None}
 
 
 def interval(diff: Difference) -> str:
@@ -372,11 +373,13 @@ def interval(diff: Difference) -> str:
 
 def write_change(change: Change) -> str:
     """`−6.1 % (−8.2 to −4.0)`"""
+    ends = change.within()
     share, low, high = (
         percent_change(share, 1 if abs(share) < 0.995 else 0) if abs(share) >= 0.0005 else f"{100 * abs(share):.1f}"
-        for share in (change.share, *change.within())
+        for share in (change.share, *ends)
     )
-    return f"{share} % ({low} to {high})"
+    useless = 1 + ends[1] > formats.USELESS * (1 + ends[0])
+    return f"{share} % (too uncertain to say)" if useless else f"{share} % ({low} to {high})"
 
 
 def figures(diff: Difference, column: str) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from iosweep.tools import parameters, phases, tools
 # figures
 
 #: An interval is useless if its ends differ by more than this factor (two scattered repetitions: 0.005 to 228,000 %).
-_USELESS = 100.0
+USELESS = 100.0
 #: Prefix that the reason of the check `precise` has, too (judge/agreement.py).
 NOT_REPEATABLE = "not repeatable: "
 
@@ -101,7 +101,7 @@ def percent(share: float, ends: tuple[float, float] | None = None) -> str:
     text = _format_percent(share)
     if ends is None:
         return f"{text} %"
-    if ends[1] > _USELESS * ends[0]:
+    if ends[1] > USELESS * ends[0]:
         return f"{text} % (too uncertain to say)"
     low, high = map(_format_percent, ends)
     if low == high:

@@ -189,7 +189,10 @@ class Rivals:
 
 
 def _difference(result: PointSummary, other: PointSummary) -> str:
-    """Parameters in which a point differs from another: `16 threads per node`; all parameters if those have no text."""
-    differing = {name: value for name, value in result.own_parameters.items() if value != other.own_parameters[name]}
-    named = [formats.named(name, value) for name, value in differing.items() if value is not None]
-    return " × ".join(filter(None, named)) or formats.brief(result)
+    """Parameters in which a point differs from another: `16 threads per node`. Where those that the phase uses are
+    equal, the others, and with no text for any, all parameters."""
+    for values, others in ((result.own_parameters, other.own_parameters), (result.parameters, other.parameters)):
+        differing = ((name, value) for name, value in values.items() if value not in (None, others[name]))
+        if named := list(filter(None, (formats.named(name, value) for name, value in differing))):
+            return " × ".join(named)
+    return formats.brief(result)

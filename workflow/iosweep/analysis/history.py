@@ -142,7 +142,7 @@ def history(campaigns: Sequence[NamedCampaign], at_least: float) -> History:
         if len(measured) > 1:
             readings[key] = measured
         else:
-            conditions = formats.describe(group.conditions, "data", [group.phase])
+            conditions = formats.describe(group.conditions, group.kind, [group.phase])
             without.append(f"{formats.phase(group.phase)} ({conditions})")
     splits = statistics.level_changes({str(key): [r.value for r in line] for key, line in readings.items()})
     lines = [_make_line(key, results[key], line, splits[str(key)], marks, at_least) for key, line in readings.items()]

@@ -14,7 +14,7 @@ from iosweep.analysis import caveats, formats, headline, slices
 from iosweep.analysis.caveats import NOTHING, Shared
 from iosweep.analysis.headline import Best, Rivals
 from iosweep.analysis.slices import Line, Place
-from iosweep.analysis.summary import PointSummary
+from iosweep.analysis.summary import PointSummary, distinct
 from iosweep.plan.headline_groups import LATENCY_PHASES
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.reader import Value
@@ -65,7 +65,7 @@ def _describe(results: Sequence[PointSummary], shared: Shared) -> Iterator[Sente
         text = (known.plural or known.help) if known else phase
         subject = text[0].upper() + text[1:] + (f" ({', '.join(words)})" if words else "")
         yield _describe_rate(subject, members, shared)
-        if phase in LATENCY_PHASES and (latency := _describe_latency(members, shared)):
+        if phase in LATENCY_PHASES and (latency := _describe_latency(members, ", ".join(words), shared)):
             yield latency
 
 
@@ -104,7 +104,7 @@ def _write_opening(
         return f"{subject} are highest{f' with {place}' if place else ''}: {figure}"
     lead, *others = lines
     varying = dict.fromkeys([*(line.column for line in others), *_find_varying(results)])
-    rest = [formats.named(c, v) for c in varying if c != lead.column and (v := best.parameters[c]) is not None]
+    rest = [formats.named(c, v) for c in varying if c != lead.column and (v := best.own_parameters[c]) is not None]
     lead_value = formats.named(lead.column, lead.best.value)
     if not lead.ordered:
         return f"{subject} are highest with {formats.listing([lead_value, *rest])}: {figure}"
@@ -119,7 +119,7 @@ def _write_opening(
 
 def _find_varying(results: Sequence[PointSummary]) -> Iterator[str]:
     for column, option in parameters().items():
-        values = {result.parameters[column] for result in results if result.headline} - {None}
+        values = distinct(result.own_parameters[column] for result in results if result.headline)
         if option.role != "condition" and len(values) > 1:
             yield column
 
@@ -188,15 +188,15 @@ def _format_span(column: str, low: Value, high: Value, between: str) -> str:
 # latencies
 
 
-def _describe_latency(results: Sequence[PointSummary], shared: Shared) -> Sentence | None:
+def _describe_latency(results: Sequence[PointSummary], words: str, shared: Shared) -> Sentence | None:
     """`Random read latency is lowest at queue depth 1: 84.0 µs ± 1.2 %, p99 140 µs`"""
     best = headline.find_lowest_latency(results)
     if best is None:
         return None
-    place = [formats.named(c, v) for c in _find_varying(results) if (v := best.result.parameters[c]) is not None]
+    place = [formats.named(c, v) for c in _find_varying(results) if (v := best.result.own_parameters[c]) is not None]
     where = f" lowest at {formats.listing(place)}:" if place else ""
     tail = best.metrics.get("latency_p99_s")
     p99 = f", p99 {formats.quantity(tail.median, formats.LATENCY)}" if tail else ""
     figure = f"{_format_figure(best)}{p99}{_format_doubt(best, shared)}"
-    text = f"{formats.phase(best.result.phase)} latency is{where} {figure}"
-    return Sentence(text, "", best.verdict)
+    subject = f"{formats.phase(best.result.phase)} latency{f' ({words})' if words else ''}"
+    return Sentence(f"{subject} is{where} {figure}", "", best.verdict)

@@ -83,7 +83,7 @@ def _assign_roles(
 ) -> Iterator[tuple[str, str | None, str | None, list[str]]]:
     """Assign axes to roles: (x, color, facet, the other axes)."""
     known = parameters()
-    varying = [axis for axis in known if axis in columns and len(distinct(results, axis)) > 1]
+    varying = [axis for axis in known if axis in columns and len(distinct(r.parameters[axis] for r in results)) > 1]
     alone_only = [axis for axis in varying if known[axis].role == "x_alone"]
     for x in [axis for axis in varying if known[axis].role == "x"] or alone_only[:1]:
         others = [axis for axis in varying if axis != x and known[axis].role != "condition"]
@@ -177,7 +177,8 @@ def find_lines(best: PointSummary, results: Sequence[PointSummary], rivals: Riva
     largest effect. results: of one phase."""
     lines = []
     for column, option in parameters().items():
-        if option.role != "condition" and len(distinct(results, column)) > 1 and best.parameters[column] is not None:
+        values = distinct(result.own_parameters[column] for result in results)
+        if option.role != "condition" and len(values) > 1 and best.own_parameters[column] is not None:
             measured = [(v, r) for v, r in find_along(column, best, results) if r.point in rivals.candidates]
             if len(measured) > 1:
                 places = tuple(Place(v, r, rivals.share(r, best), rivals.ratio(r, best)) for v, r in measured)
@@ -192,8 +193,8 @@ def find_along(column: str, best: PointSummary, results: Sequence[PointSummary])
     """Points that differ from `best` in one column only, and `best` itself, by ascending value."""
     by_value: dict[Value, PointSummary] = {}
     for result in [best, *results]:
-        value = result.parameters[column]
-        if value is not None and all(result.parameters[c] == best.parameters[c] for c in parameters() if c != column):
+        place, value = result.own_parameters, result.own_parameters[column]
+        if value is not None and all(place[c] == best.own_parameters[c] for c in parameters() if c != column):
             by_value.setdefault(value, result)
     return sorted(by_value.items(), key=lambda entry: entry[0])
 

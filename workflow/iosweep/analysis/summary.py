@@ -371,15 +371,15 @@ def worst(verdicts: Iterable[str]) -> str:
 # parameters
 
 
-def distinct(results: Iterable[PointSummary], column: str) -> list[Value]:
+def distinct(values: Iterable[Value | None]) -> list[Value]:
     """Distinct known values of a parameter, ascending."""
-    return sorted({value for result in results if (value := result.parameters[column]) is not None})
+    return sorted({value for value in values if value is not None})
 
 
 def distinct_or_unknown(results: Sequence[PointSummary], column: str) -> list[Value | None]:
     """Distinct values of a parameter, with None last if it is unknown in some results (ingested outputs)."""
-    unknown = any(result.parameters[column] is None for result in results)
-    return [*distinct(results, column), *([None] if unknown else [])]
+    values = [result.parameters[column] for result in results]
+    return [*distinct(values), *([None] if None in values else [])]
 
 
 def phase_order(phase: str) -> tuple[int, str]:

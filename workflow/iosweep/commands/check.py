@@ -20,7 +20,7 @@ from iosweep.commands.terminal import prose
 from iosweep.errors import CommandError
 from iosweep.files import documents
 from iosweep.judge import remaining
-from iosweep.judge.findings import reason_key, reason_order
+from iosweep.judge.findings import rank_reasons
 from iosweep.plan.model import Plan, plan_files
 from iosweep.store import ingested
 from iosweep.store.store import Store
@@ -147,21 +147,16 @@ def _stale(store: Store, tables: CampaignDocument, plan: Plan | None) -> bool:
 
 
 def _reasons(found: Sequence[Repetitions]) -> dict[str, list[Reason]]:
-    """Verdict or `left` -> reasons, causes first, then by frequency. Reasons that differ in numbers only are one."""
-    alike: dict[tuple[str, str], dict[int, str]] = {}  # outcome and reason without its numbers -> index -> reason
-    for index, repetition in enumerate(found):
-        if repetition.outcome in OUTCOMES[1:]:
-            for text in repetition.reasons or ("no reason given",):
-                alike.setdefault((repetition.outcome, reason_key(text)), {}).setdefault(index, text)
+    """Verdict or `left` -> its reasons, in the order of the report."""
     reasons: dict[str, list[Reason]] = {}
-    for (outcome, _), texts in alike.items():
-        count = sum(found[index].count for index in texts)
-        points = dict.fromkeys(found[index].point for index in texts)
-        reasons.setdefault(outcome, []).append((next(iter(texts.values())), count, list(points)))
-    return {
-        outcome: sorted(listed, key=lambda reason: (reason_order(reason[0]), -reason[1]))
-        for outcome, listed in reasons.items()
-    }
+    for outcome in OUTCOMES[1:]:
+        having = [repetition for repetition in found if repetition.outcome == outcome]
+        for text, indexes in rank_reasons(one.reasons or ("no reason given",) for one in having):
+            repetitions = [having[index] for index in indexes]
+            points = list(dict.fromkeys(repetition.point for repetition in repetitions))
+            count = sum(repetition.count for repetition in repetitions)
+            reasons.setdefault(outcome, []).append((text, count, points))
+    return reasons
 
 
 def _damage(store: Store, remade: bool) -> list[str]:

@@ -27,7 +27,10 @@ def run(arguments: Namespace) -> int:
 
 def make_tables(plan: Path, results: Path, judge_again: bool = False) -> None:
     """Raises CommandError."""
-    made = read_plan(plan)
+    try:
+        made = read_plan(plan)
+    except FileNotFoundError:
+        raise CommandError(f"there is no plan {plan}; `iosweep report CAMPAIGN` makes the tables, too") from None
     try:
         Store(results).uuid()
     except Refused as error:

@@ -20,7 +20,7 @@ from iosweep.files import documents, safe_paths
 from iosweep.ingest import outputs
 from iosweep.judge.agreement import COUNTED, TIMES, Headlines, RepeatedFigure, agreements, verdict_columns
 from iosweep.judge.checks import CHECKS
-from iosweep.judge.findings import failed, passed, unchecked
+from iosweep.judge.findings import FOLLOWS, failed, passed, unchecked
 from iosweep.plan.model import SweepFacts
 from iosweep.store import ingested
 from iosweep.store.ingested import INGESTED, RAW, Ingested, IngestedFacts, IngestedFile
@@ -169,7 +169,8 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, Iterable[Rea
                 "output": failed(invalid) if invalid else passed("the output is complete and agrees with itself"),
                 "tool_doubts": failed(suspect) if suspect else passed(doubts),
             }
-            values |= verdict_columns(reading.verdict(index), reading.reasons(index), findings)
+            reasons = (failed(text).evidence.replace(FOLLOWS, " > ") for text in reading.reasons(index))
+            values |= verdict_columns(reading.verdict(index), list(reasons), findings)
             when = next((str(value) for name in _WHEN if (value := row.get(name))), "")
             sweep, point = _place(values, row.get("repetition"))
             placed.append((sweep, point, (not when, when, len(placed)), Row(values, findings)))

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Literal
 
 from msgspec import structs
@@ -150,8 +151,8 @@ _SEPARATOR = " | "
 
 
 def join_reasons(reasons: Iterable[str]) -> str:
-    """Reasons as a cell of the table. The separator is replaced where a message of a tool contains it."""
-    return _SEPARATOR.join(reason.replace(_SEPARATOR, " / ") for reason in reasons)
+    """Reasons as a cell of the table. A message of a tool may contain the separator, or half of it at its end."""
+    return _SEPARATOR.join(reason.replace("|", "/") for reason in reasons)
 
 
 def split_reasons(cell: object) -> tuple[str, ...]:
@@ -159,30 +160,33 @@ def split_reasons(cell: object) -> tuple[str, ...]:
     return tuple(str(cell).split(_SEPARATOR)) if cell else ()
 
 
-def rank_reasons(groups: Iterable[Iterable[str]]) -> list[tuple[str, int]]:
-    """The reasons of several groups (results, repetitions or phases), with the number of groups that have each.
+def rank_reasons(groups: Iterable[Iterable[str]]) -> list[tuple[str, list[int]]]:
+    """The reasons of several groups (results, repetitions or phases), with the indexes of the groups that have each.
 
     Reasons whose causes differ only in numbers are merged, and counted once per group; the first one gives the text and
     the consequence. Order: causes named by the operating system, causes with consequences, the rest; in each class the
     most frequent first.
     """
-    merged: dict[str, list[str]] = {}  # reason_key -> its reasons, at most one per group
-    for group in groups:
-        for key, reason in {reason_key(reason): reason for reason in group}.items():
-            merged.setdefault(key, []).append(reason)
+    merged: dict[str, dict[int, list[str]]] = {}  # reason_key -> index of a group -> its reasons
+    for index, group in enumerate(groups):
+        for reason in group:
+            merged.setdefault(reason_key(reason), {}).setdefault(index, []).append(reason)
     ranked = []
-    for reasons in sorted(merged.values(), key=lambda reasons: (min(map(reason_order, reasons)), -len(reasons))):
+    for having in merged.values():
+        reasons = list(chain.from_iterable(having.values()))
         causes = list(dict.fromkeys(reason.partition(FOLLOWS)[0] for reason in reasons))
         differ = " (numbers differ)" if len(causes) > 1 else ""
         consequence = next((consequence for reason in reasons for consequence in reason.split(FOLLOWS)[1:]), None)
-        ranked.append((FOLLOWS.join(filter(None, (causes[0] + differ, consequence))), len(reasons)))
-    return ranked
+        text = FOLLOWS.join(filter(None, (causes[0] + differ, consequence)))
+        ranked.append((min(map(reason_order, reasons)), text, list(having)))
+    return [(text, having) for _, text, having in sorted(ranked, key=lambda entry: (entry[0], -len(entry[2])))]
 
 
 def reason_key(reason: str) -> str:
-    """Key by which `rank_reasons` merges: the cause without numbers and without lists of processes and their shares
-    (`(dd of eve 48%, cc1 10%)`)."""
-    return re.sub(r"[\d.,]+", "#", re.sub(r" \([^()]* \d+%\)", "", reason.partition(FOLLOWS)[0]))
+    """Key by which `rank_reasons` merges: the cause without numbers, their units, and lists of processes with their
+    shares (`(dd of eve 48%, cc1 10%)`)."""
+    cause = re.sub(r" \([^()]* \d+%\)", "", reason.partition(FOLLOWS)[0])
+    return re.sub(r"[\d.,]+( ?([KMGTP]i)?B\b| ?[nµm]?s\b)?", "#", cause)
 
 
 def reason_order(reason: str) -> int:

@@ -147,7 +147,8 @@ def _figure(cut: Slice, quantity: str, origin: str, phase: str | None = None) ->
     for column, option in parameters().items():
         if (own := options.get(option.name)) and own.phases is not None and not own.phases & drawn:
             continue
-        values = distinct([result for result in cut.results if formats.applies(column, result.parameters)], column)
+        applying = (result.parameters for result in cut.results if formats.applies(column, result.parameters))
+        values = distinct(place[column] for place in applying)
         if cut.kind in option.captions and len(values) == 1 and column not in (cut.x, cut.color, cut.facet):
             subtitle.append(formats.named(column, values[0]))
 
@@ -160,7 +161,7 @@ def _figure(cut: Slice, quantity: str, origin: str, phase: str | None = None) ->
         panels=(),
         x_title=axis.shown,
         x_column=cut.x,
-        x_values=tuple(x for x in distinct(results, cut.x) if not isinstance(x, str)),
+        x_values=tuple(x for x in distinct(result.parameters[cut.x] for result in results) if not isinstance(x, str)),
         series_title=parameters()[cut.color].shown if cut.color else "",
         series=_series(results, cut.color),
         measures=tuple(_LINES.get(quantity, ("",))),
@@ -205,7 +206,8 @@ def _quantities(cut: Slice) -> tuple[str, ...]:
     if cut.kind == "metadata":
         return ("rate",)
     known = parameters()
-    varying = (column for column in known if known[column].role != "x" and len(distinct(cut.results, column)) > 1)
+    values = {column: distinct(result.parameters[column] for result in cut.results) for column in known}
+    varying = (column for column in known if known[column].role != "x" and len(values[column]) > 1)
     return next(filter(None, (known[column].quantities for column in (cut.x, *varying))), ("rate",))
 
 

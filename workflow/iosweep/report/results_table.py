@@ -294,7 +294,11 @@ def make_metadata_tables(campaign: Campaign, results: Sequence[PointSummary]) ->
         mine = [result for result in measured if result.point in points]
         for condition in dict.fromkeys(conditions[result.point] for result in mine):
             own = [result for result in mine if conditions[result.point] == condition]
-            varying = [axis for axis in _AXES if axis in axes_of(sweep) and len(distinct(own, axis)) > 1]
+            varying = [
+                axis
+                for axis in _AXES
+                if axis in axes_of(sweep) and len(distinct(result.parameters[axis] for result in own)) > 1
+            ]
             for fixed, part in split(own, varying[1:]):
                 title = ", ".join([sweep.name, *(formats.named(name, value) for name, value in fixed.items())])
                 about = formats.describe(condition, "metadata")

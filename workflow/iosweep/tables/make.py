@@ -6,7 +6,6 @@ because a parser was fixed, are judged again from their raw output, and stored w
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import multiprocessing
 import os
@@ -58,7 +57,7 @@ def make_tables(plan: Plan, results: Path, judge_again: bool = False) -> None:
     store = Store(results)
     nodes = store.documents(NodeFacts)
     reader = RecordReader(plan, store, {key: facts.memory_bytes for key, facts in nodes.items()}, judge_again)
-    if os.access(results, os.W_OK) and reader.is_outdated():
+    if os.access(results / "points", os.W_OK) and reader.is_outdated():
         _judge_in_processes(reader)
     origins = Origins()
     with CampaignTables(results) as tables:
@@ -90,6 +89,7 @@ class RecordReader:
     store: Store
     memory_bytes: Mapping[str, int | None]  # key of a node's facts -> its memory
     always: bool = False  # judge every record again
+    stores: bool = True  # False: new rows could not be stored
 
     def read(self, point: Point) -> PointRecords:
         """Read the stored repetitions of a point, up to the last one that the plan has."""
@@ -120,13 +120,13 @@ class RecordReader:
         return read
 
     def is_outdated(self) -> bool:
-        """Whether enough records to occupy several processes must be judged again. Only the first one is looked at: a
-        new version of the code outdates all of them."""
-        for point in self.plan.points:
-            for r in self.store.records_of(point.id, JudgedRecord):
-                if self.always or r.judged != verdict.key(self.plan, point):
-                    return sum(map(len, self.store.repetitions().values())) >= _WORTH_PROCESSES
-                return False
+        """Whether enough records to occupy several processes must be judged again. Only the first and the last are
+        looked at: a new version of the code outdates all, and a killed process leaves the last."""
+        for points in (self.plan.points, reversed(self.plan.points)):
+            records = ((p, r) for p in points for r in self.store.records_of(p.id, JudgedRecord) if r.intact)
+            point, r = next(records, (None, None))
+            if point and r and (self.always or r.judged != verdict.key(self.plan, point)):
+                return sum(map(len, self.store.repetitions().values())) >= _WORTH_PROCESSES
         return False
 
     def _judge_again(self, point: Point, r: JudgedRecord, key: str) -> tuple[JudgedRecord, str]:
@@ -153,8 +153,10 @@ class RecordReader:
             return r, f"{raw} and its record cannot be judged: {why}"
         if (rows, key) != (record.rows, record.judged):
             retry = record.retry and verdict.retry(finding for row in rows for finding in row.findings.values())
-            with contextlib.suppress(OSError):  # read-only results are judged again each time
+            try:
                 self.store.keep_rows(replace(record, rows=rows, judged=key, retry=retry))
+            except OSError:  # they are judged again each time
+                self.stores = False
         return replace(r, rows=rows, judged=key), ""
 
 
@@ -169,11 +171,12 @@ def _judge_in_processes(reader: RecordReader) -> None:
     processes = min(len(os.sched_getaffinity(0)), _MOST_PROCESSES)
     pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _init_process, (reader, os.getpid()))
     try:
-        for damaged in pool.map(_judge_point, reader.plan.points, chunksize=8):
+        for damaged, stores in pool.map(_judge_point, reader.plan.points, chunksize=8):
             reader.store.damaged |= damaged
+            reader.stores &= stores
     finally:
         pool.shutdown(cancel_futures=True)
-    reader.always = False
+    reader.always &= not reader.stores
 
 
 def _init_process(reader: RecordReader, parent: int) -> None:
@@ -186,10 +189,10 @@ def _init_process(reader: RecordReader, parent: int) -> None:
         os._exit(1)
 
 
-def _judge_point(point: Point) -> dict[str, str]:
-    """Judge the records of a point; returns damaged file -> reason."""
+def _judge_point(point: Point) -> tuple[dict[str, str], bool]:
+    """Judge the records of a point; returns damaged file -> reason, and whether new rows could be stored."""
     _reader.read(point)
-    return _reader.store.damaged
+    return _reader.store.damaged, _reader.stores
 
 
 _reader: RecordReader  # of a judging process

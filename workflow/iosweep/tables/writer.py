@@ -3,6 +3,7 @@ each file. The rows come from a store (make.py) or from outputs of others (inges
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import io
 import re
@@ -21,7 +22,7 @@ from iosweep.files.safe_paths import Folder
 from iosweep.judge.agreement import COMPARED, PRECISE, SEVERITIES, Agreements, agree
 from iosweep.store.record import Finding, JudgedPhase
 from iosweep.tables.columns import TABLES, Column, arrow_schema
-from iosweep.tables.reader import ABOUT, Table
+from iosweep.tables.reader import ABOUT, FILES, Table
 
 #: Rows of a row group, and of a row group of tables with few and short columns: limits the memory that rows take.
 _BATCH, _NARROW_BATCH = 10_000, 100_000
@@ -143,6 +144,7 @@ class CampaignTables:
     def __enter__(self) -> Self:
         with ExitStack() as files:  # entered first, renamed last: campaign.json describes the tables
             place = files.enter_context(safe_paths.folder(self._results, make=True))
+            _take_turns(place)
             self._about = files.enter_context(place.replaced(ABOUT))
             self._tables: dict[str, TableWriter] = {}
             for name, columns in TABLES.items():
@@ -204,6 +206,18 @@ class CampaignTables:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._files.__exit__(kind, error, trace)
+
+
+def _take_turns(place: Folder) -> None:
+    """Wait until no other process writes the tables, and remove what killed processes have left. Closing the folder
+    ends the lock."""
+    try:
+        fcntl.flock(place.handle, fcntl.LOCK_EX)
+    except OSError:  # NFS locks no directories
+        return
+    for name in place.names():
+        if (match := safe_paths.TEMPORARY.fullmatch(name)) and match["name"] in (ABOUT, *FILES):
+            place.remove(name)
 
 
 def harmless(cell: object) -> object:
