@@ -60,7 +60,7 @@ def slurm_dfs(request: pytest.FixtureRequest) -> Iterator[Dfs]:
     if reason := clusters.missing() or distributed.missing(request.param):
         pytest.skip(reason)
     clients = ("head", "n1", "n2")
-    with clusters.Cluster() as cluster, Dfs(cluster, request.param, disk="1G", trash=0, clients=clients) as made:
+    with clusters.Cluster() as cluster, Dfs(cluster, request.param, disk="8G", trash=0, clients=clients) as made:
         yield made
 
 
