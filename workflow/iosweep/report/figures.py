@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -106,7 +106,8 @@ class Figure:
 
 def figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
     """All figures of a campaign, sweep by sweep, with distinct names."""
-    unnamed = [*rate_figures(campaign, results), *scaling_figures(campaign, results)]
+    cuts = list(make_slices(campaign, results))
+    unnamed = [*_rate_figures(campaign, cuts), *_scaling_figures(campaign, cuts)]
     order = [sweep.name for sweep in campaign.about.sweeps]
     seen: dict[str, int] = {}
     named = []
@@ -190,11 +191,11 @@ def _phases(results: Sequence[PointSummary]) -> list[str]:
 # rates and latencies
 
 
-def rate_figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
+def _rate_figures(campaign: Campaign, cuts: Iterable[Slice]) -> list[Figure]:
     """Figures of rates and latencies. Panels are phases; if a third axis varies, each phase has a figure with a panel
     for each value."""
     origin, found = formats.origin(campaign), []
-    for cut in make_slices(campaign, results):
+    for cut in cuts:
         for quantity, phase in product(_quantities(cut), _phases(cut.results) if cut.facet else [None]):
             if figure := _rate_figure(cut, quantity, phase, origin):
                 found.append(figure)
@@ -361,10 +362,10 @@ class _Growth:
     without: tuple[PointSummary, ...]
 
 
-def scaling_figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
+def _scaling_figures(campaign: Campaign, cuts: Iterable[Slice]) -> list[Figure]:
     """Share of linear growth: a figure for each slice over node counts."""
     origin, found = formats.origin(campaign), []
-    for cut in make_slices(campaign, results):
+    for cut in cuts:
         if cut.x == "nodes" and (lines := [*_growing(cut)]):
             found.append(_scaling_figure(cut, lines, origin))
     return found

@@ -26,7 +26,7 @@ from iosweep.node.pinning import CpuSettings
 from iosweep.plan.model import ConfigurationFile, SweepFacts
 from iosweep.programs.programs import BuildDocument
 from iosweep.store.ingested import IngestedFacts
-from iosweep.tables.columns import TABLES, Column, arrow_schema, result_columns
+from iosweep.tables.columns import TABLES, arrow_schema, result_columns
 from iosweep.tools import parameters, tools
 
 ABOUT, REPORT = "campaign.json", "report.html"
@@ -314,50 +314,22 @@ def read_rows(
 
     Raises FileNotFoundError, Damaged, also where `read` raises ValueError.
     """
+    import pyarrow as pa
+    from pyarrow import compute, parquet
+
     entry = read_about(results).tables.get(name)
     data, file = _read(results, name), results / name
     if wrong := _mismatch(entry, data):
         raise Damaged(file, wrong)
-    return _rows(file, data, read, [c for c in TABLES[name]() if not columns or c.name in columns], points)
-
-
-def _read(results: Path, name: str) -> bytes:
+    wanted = [column for column in TABLES[name]() if not columns or column.name in columns]
     try:
-        return safe_paths.read(results, name, _MOST_BYTES)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        why = Obstacle(error.strerror or str(error), safe_paths.remedy(error))
-        raise Damaged(error.filename or results / name, str(why)) from None
-
-
-def _mismatch(entry: Table | None, data: bytes) -> str | None:
-    """How a file differs from its entry in campaign.json; None if it does not."""
-    if entry is None:
-        return f"{ABOUT} does not name it"
-    if len(data) != entry.bytes:
-        return f"it has {len(data):,} bytes and had {entry.bytes:,}"
-    return None if hashlib.sha256(data).hexdigest() == entry.sha256 else "its content has changed"
-
-
-def _rows(
-    file: Path,
-    data: bytes,
-    read: Callable[[Any], Kind],
-    columns: Sequence[Column],
-    points: Collection[str] | None = None,
-) -> list[Kind]:
-    import pyarrow as pa
-    from pyarrow import compute, parquet
-
-    try:
-        schema = arrow_schema(tuple(columns))
+        schema = arrow_schema(tuple(wanted))
         stored = parquet.read_schema(pa.BufferReader(data))
         for field in schema:
             if field.name not in stored.names or stored.field(field.name).type != field.type:
                 raise Damaged(file, f"it has no column {field.name} of the type {field.type}")
         # read as dictionaries, equal texts are one object; otherwise texts took most of the memory of a report
-        texts = [column.name for column in columns if column.type == "string"]
+        texts = [column.name for column in wanted if column.type == "string"]
         rows: list[Kind] = []
         for batch in parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts).iter_batches(
             _BATCH, columns=schema.names
@@ -380,6 +352,25 @@ def _values(array: Any) -> list[Any]:
         texts = array.dictionary.to_pylist()
         return [None if index is None else texts[index] for index in array.indices.to_pylist()]
     return list(array.to_pylist())
+
+
+def _read(results: Path, name: str) -> bytes:
+    try:
+        return safe_paths.read(results, name, _MOST_BYTES)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        why = Obstacle(error.strerror or str(error), safe_paths.remedy(error))
+        raise Damaged(error.filename or results / name, str(why)) from None
+
+
+def _mismatch(entry: Table | None, data: bytes) -> str | None:
+    """How a file differs from its entry in campaign.json; None if it does not."""
+    if entry is None:
+        return f"{ABOUT} does not name it"
+    if len(data) != entry.bytes:
+        return f"it has {len(data):,} bytes and had {entry.bytes:,}"
+    return None if hashlib.sha256(data).hexdigest() == entry.sha256 else "its content has changed"
 
 
 def find_damage(results: Path) -> list[str]:
