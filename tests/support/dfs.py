@@ -310,12 +310,14 @@ class Dfs:
             raise ClusterError(f"on {member}: {command} ended with {done.returncode}\n{log.read_text()}")
 
     def _written(self, members: Iterable[str]) -> None:
-        """Wait until members can write to it."""
+        """Wait until members can write to it, and are told its size, which MooseFS may not know for seconds."""
+        size = ["stat", "--file-system", "--format=%b %S", AT]
         for member in members:
             file = f"{AT}/.written-{member}"
             words = ["dd", "if=/dev/zero", f"of={file}", "bs=4k", "count=1", "conv=fsync", "status=none"]
             self._until(lambda words=words, member=member: not self._try(words, member))  # type: ignore[misc]
             self.cluster.run(["rm", file], on=member)
+            self._until(lambda member=member: _product(self.cluster.run(size, on=member).stdout) > 0)  # type: ignore[misc]
 
     def _try(self, words: Sequence[str], member: str) -> int:
         """Run a command. A client that has not answered it after 20 s is replaced, which ends the command."""
