@@ -310,7 +310,7 @@ class Dfs:
             raise ClusterError(f"on {member}: {command} ended with {done.returncode}\n{log.read_text()}")
 
     def _written(self, members: Iterable[str]) -> None:
-        """Wait until members can write to it, and are told its size, which MooseFS may not know for seconds."""
+        """Wait until members can write, and until statfs reports a size: MooseFS reports 0 for some seconds."""
         size = ["stat", "--file-system", "--format=%b %S", AT]
         for member in members:
             file = f"{AT}/.written-{member}"

@@ -22,7 +22,7 @@ Grade = Literal["A", "B", "C"]
 GRADES: tuple[tuple[Grade, float], ...] = (("A", 0.05), ("B", 0.10), ("C", 0.20))
 #: Minimum repetitions for an interval that is shown and graded: that of two is far too wide.
 LEAST_FOR_INTERVAL = 3
-#: Maximum number of repetitions that advice may ask for: nobody would wait for more.
+#: Upper limit of the repetitions that a recommendation asks for: users would not run more.
 MOST_REPETITIONS = 1000
 #: Maximum half width of an interval, on logarithms: no figures differ by more, and its share still fits a table.
 _MAX_LOG_HALF_WIDTH = 40.0
