@@ -335,7 +335,7 @@ def _decide_by_interval(criterion: Criterion, sides: Sequence[_Side], limit: flo
         advice = "the figure is the threshold, so no number of repetitions would decide"
         if not _equals(narrow, limit):
             advice = f"too close to decide (more than {MOST_REPETITIONS:,} repetitions)"
-            if needed := statistics.repetitions_to_exclude(limit, narrow, candidates):
+            if needed := statistics.old_repetitions_to_exclude(limit, narrow, candidates):
                 weakest = max(sides, key=lambda side: side.interval.half_width_share)
                 total = f"about {human_count(needed, 'repetition')}, {needed - narrow.n:,} more"
                 advice = f"{total}, would decide if the figure stays: {_advise(weakest.best, needed)}"
