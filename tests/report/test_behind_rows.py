@@ -32,10 +32,10 @@ def drawn(*series: Series) -> dict[str, results_table.Drawing]:
 
 
 def test_the_repetition_nearest_to_the_median_is_chosen() -> None:
-    assert results_table.find_median_repetitions([RESULT]) == CHOSEN
+    assert results_table.find_typical_repetitions([RESULT]) == CHOSEN
     doubt = [row(repetition=n, verdict=v, ops_per_s=10.0) for n, v in ((1, "invalid"), (2, "suspect"))]
-    assert results_table.find_median_repetitions(summarize(doubt)) == {("p", "rand_read"): 2}
-    assert results_table.find_median_repetitions(summarize(doubt[:1])) == {("p", "rand_read"): 1}
+    assert results_table.find_typical_repetitions(summarize(doubt)) == {("p", "rand_read"): 2}
+    assert results_table.find_typical_repetitions(summarize(doubt[:1])) == {("p", "rand_read"): 1}
 
 
 def test_the_rate_of_the_whole_is_the_sum_of_the_nodes() -> None:

@@ -100,7 +100,7 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
         spoil=lambda _: ("suspect", f"duration: {EVIL}"),
     )  # fmt: skip
     (point, phase), repetition = next(
-        iter(results_table.find_median_repetitions(summarize(load(results).rows)).items())
+        iter(results_table.find_typical_repetitions(summarize(load(results).rows)).items())
     )
     run = {"point": point, "phase": phase, "repetition": repetition, "attempt": 1}
     of_rate = {"quantity": "bandwidth_bytes_per_s", "begin_s": 0.0, "interval_s": 1.0, "values": [M, None, 3.0 * M]}

@@ -14,12 +14,12 @@ from typing import Literal
 
 from iosweep.analysis import caveats, formats, headline
 from iosweep.analysis.headline import Best
-from iosweep.analysis.summary import PointSummary, is_percentile, outcome
+from iosweep.analysis.summary import PointSummary, outcome
 from iosweep.config import criteria
 from iosweep.config.criteria import DECIMAL, Criterion, Published, Selector, Subject, matches
 from iosweep.judge import statistics
 from iosweep.judge.agreement import COUNTED
-from iosweep.judge.statistics import LEAST_FOR_INTERVAL, MOST_REPETITIONS, Interval
+from iosweep.judge.statistics import ALPHA, MAX_REPETITIONS, MIN_REPETITIONS, Estimate
 from iosweep.plan.headline_groups import load, suites_of, unfit
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.columns import NOT_YET
@@ -70,7 +70,7 @@ class Decision:
     outcome: Outcome
     reason: Reason
     value: float | None = None
-    interval: Interval | None = None
+    interval: Estimate | None = None
     limit: float | None = None
     results: tuple[PointSummary, ...] = ()
     repetitions: int | None = None
@@ -193,7 +193,7 @@ class _Side:
     side of scaling, else ""."""
 
     best: Best
-    interval: Interval
+    interval: Estimate
     value: float
     absent: tuple[PointSummary, ...]
     axis_value: str
@@ -256,15 +256,15 @@ def _find_side(selector: Selector, results: Sequence[PointSummary], is_scaling: 
     if metric is None:
         why = f"its repetitions have no {selector.metric} (too few I/Os beyond it)"
         raise _Undecided(Reason(why), (best.result,))
-    value = metric.median if is_percentile(column) else metric.mean
-    if metric.interval is None:
+    value = metric.figure
+    if metric.estimate is None:
         suspect = _explain_suspect(best)  # more suspect repetitions would not decide
         reason = _explain_no_interval(best, metric.n, advise=not suspect)
         raise _Undecided(suspect.after(f"{reason.clause}; besides, ") if suspect else reason, (best.result,), value)
     least = load(best.result.parameters["queue_depth"], best.result.nodes)
     rivals = [rival for rival in results if not lowest or load(rival.parameters["queue_depth"], rival.nodes) <= least]
     absent = tuple(rival for rival in rivals if column not in rival.metrics and rival.state != "unneeded")
-    return _Side(best, metric.interval, value, absent, selector.where[-1].text if is_scaling else "")
+    return _Side(best, metric.estimate, value, absent, selector.where[-1].text if is_scaling else "")
 
 
 def _explain_no_figure(results: Sequence[PointSummary]) -> Reason:
@@ -277,12 +277,12 @@ def _explain_no_figure(results: Sequence[PointSummary]) -> Reason:
 
 
 def _explain_no_interval(best: Best, n: int, advise: bool) -> Reason:
-    if n < LEAST_FOR_INTERVAL:
+    if n < MIN_REPETITIONS:
         kind, counts = ("fresh repetition" if best.confirmed else "repetition"), "counts" if n == 1 else "count"
-        few = f"{human_count(n, kind)} that {counts}, and an interval needs {LEAST_FOR_INTERVAL}"
+        few = f"{human_count(n, kind)} that {counts}, and an interval needs {MIN_REPETITIONS}"
         if missing := _explain_missing(best):
             return missing.after(f"{few}: ")
-        return Reason(f"{few}: {_advise(best, LEAST_FOR_INTERVAL)}" if advise else few)
+        return Reason(f"{few}: {_advise(best, MIN_REPETITIONS)}" if advise else few)
     if best.result.host_sets > 1 and not best.result.in_turn:
         return Reason("its repetitions ran on different nodes, so they have no interval")
     return Reason("a repetition has a figure of zero, so there is no interval")
@@ -308,9 +308,9 @@ def _decide_by_interval(criterion: Criterion, sides: Sequence[_Side], limit: flo
     value, narrow, candidates = high.value, high.interval, high.candidates
     if low is not high:
         value = high.value / low.value
-        narrow = statistics.ratio_interval(high.interval, low.interval)
+        narrow = statistics._subtract(high.interval, low.interval)
         candidates += low.candidates - 1
-    wide = statistics.widen_for_best(narrow, candidates) if candidates > 1 else narrow
+    wide = narrow.at(ALPHA / candidates)
     least, clause = criterion.threshold.least, "the interval includes the threshold"
     outcome: Outcome = "undecided"
     if not _equals(wide, limit):
@@ -334,8 +334,8 @@ def _decide_by_interval(criterion: Criterion, sides: Sequence[_Side], limit: flo
     if outcome == "undecided":
         advice = "the figure is the threshold, so no number of repetitions would decide"
         if not _equals(narrow, limit):
-            advice = f"too close to decide (more than {MOST_REPETITIONS:,} repetitions)"
-            if needed := statistics.old_repetitions_to_exclude(limit, narrow, candidates):
+            advice = f"too close to decide (more than {MAX_REPETITIONS:,} repetitions)"
+            if needed := statistics.repetitions_to_exclude(limit, wide):
                 weakest = max(sides, key=lambda side: side.interval.half_width_share)
                 total = f"about {human_count(needed, 'repetition')}, {needed - narrow.n:,} more"
                 advice = f"{total}, would decide if the figure stays: {_advise(weakest.best, needed)}"
@@ -356,7 +356,7 @@ def _decide_by_interval(criterion: Criterion, sides: Sequence[_Side], limit: flo
     return Decision(criterion, outcome, reason, value, wide, limit, results, needed, tuple(notes))
 
 
-def _equals(interval: Interval, limit: float) -> bool:
+def _equals(interval: Estimate, limit: float) -> bool:
     """Whether a figure equals the threshold but for rounding errors of logarithms."""
     return math.isclose(interval.center, limit, rel_tol=1e-9)
 
@@ -403,7 +403,7 @@ def published_shares(results: Sequence[PointSummary], sweeps: Iterable[SweepFact
         comparable = [
             PublishedShare(figure, measured / figure.value)
             for figure in published
-            if criteria.compares(figure, subject, suites) and (measured := result.typical(figure.column)) is not None
+            if criteria.compares(figure, subject, suites) and (measured := result.figure(figure.column)) is not None
         ]
         comparable.sort(key=lambda entry: entry.published.value if entry.published.lowest else -entry.published.value)
         comparable.sort(key=lambda entry: entry.published.column)

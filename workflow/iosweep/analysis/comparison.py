@@ -19,8 +19,8 @@ from iosweep.analysis.summary import PointSummary, distinct, phase_order
 from iosweep.config import yaml_lines
 from iosweep.config.criteria import METRICS
 from iosweep.errors import ConfigError
-from iosweep.judge import agreement, statistics
-from iosweep.judge.statistics import ALPHA, Change, Noise
+from iosweep.judge import statistics
+from iosweep.judge.statistics import ALPHA, Estimate
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import Conditions
 from iosweep.tables.reader import Campaign, NodeRow, Value
@@ -89,7 +89,7 @@ class Difference:
     phase: str
     conditions: Conditions
     pairs: tuple[Pair, ...]
-    change: Change | None
+    change: Estimate | None
     where: Mapping[str, Value]
     p: float = 1.0
     verdict: Verdict = "undecided"
@@ -149,7 +149,6 @@ def compare(
     """Compare two campaigns. column: the figure to compare, "" for the headline of each phase; at_least: the smallest
     difference that matters, as a share."""
     pairs, absent = match(a, b)
-    noises = {**_estimate_noise(a, column), **_estimate_noise(b, column)}
     singles = []
     for pair in pairs:
         figure = column or pair.a.metric
@@ -159,29 +158,15 @@ def compare(
             why = result.verdict if result.verdict in ("invalid", "missing") else f"without {figure}"
             absent.append(Absent(side, result, why))
             continue
-        before, after = pair.a.repeated(figure), pair.b.repeated(figure)
-        change, why = None, ""
-        if not (before.comparable and after.comparable):
-            why = "its repetitions ran on different nodes"
-        else:
-            noise = noises.get(id(pair.b)), noises.get(id(pair.a))
-            change = statistics.change(after.values, before.values, noise)
-            if change is None:
-                few = min(len(before.values), len(after.values)) == 1
-                why = "one repetition, and no other points that tell how it scatters" if few else "a figure of zero"
+        before, after = pair.a.sample(figure), pair.b.sample(figure)
+        change = statistics.ratio_of_rounds([(after, before)]) if after and before else None
+        why = "" if change else "too few repetitions, on different nodes, or a figure of zero"
         conditions = headline_groups.conditions(pair.a.tool, pair.a.own_parameters)
         applying = headline_groups.of_phase(conditions, pair.a.phase)
         singles.append(Difference(pair.a.phase, applying, (pair,), change, {}, why=why))
     groups = list(_group(singles, column))
     judged = list(_judge([*groups, *singles], column, at_least))
     return Comparison(column, at_least, tuple(judged[len(groups) :]), tuple(judged[: len(groups)]), tuple(absent))
-
-
-def _estimate_noise(results: Sequence[PointSummary], column: str) -> dict[int, Noise | None]:
-    """id() of a result -> the noise of its phase in its campaign."""
-    measured = [result for result in results if (column or result.metric) in result.metrics]
-    figures = [result.repeated(column or result.metric) for result in measured]
-    return {id(result): noise for result, noise in zip(measured, agreement.noises(figures), strict=True)}
 
 
 def _group(singles: Sequence[Difference], column: str) -> Iterator[Difference]:
@@ -203,19 +188,20 @@ def _group(singles: Sequence[Difference], column: str) -> Iterator[Difference]:
             groups.setdefault(tuple(map(id, subset)), (where, subset))
         for where, subset in groups.values():
             pairs = tuple(diff.pairs[0] for diff in subset)
-            rounds = [(p.b.rounds(column or p.a.metric), p.a.rounds(column or p.a.metric)) for p in pairs]
-            if len(pairs) > 1 and (change := statistics.common_change(rounds)):
+            samples = [(p.b.sample(column or p.a.metric), p.a.sample(column or p.a.metric)) for p in pairs]
+            both = [(b, a) for b, a in samples if a and b]
+            if len(pairs) > 1 and (change := statistics.ratio_of_rounds(both)):
                 yield Difference(phase, conditions, pairs, change, dict([where] if where else []))
 
 
 def _judge(differences: Sequence[Difference], column: str, at_least: float) -> Iterator[Difference]:
     """Yield the differences with their adjusted p-values and verdicts."""
-    adjusted = iter(statistics.holm(diff.change.p for diff in differences if diff.change))
+    adjusted = iter(statistics.holm(diff.change.p() for diff in differences if diff.change))
     for diff in differences:
         if diff.change is None:
             yield diff
             continue
-        p, share, (low, high) = next(adjusted), diff.change.share, diff.change.within()
+        p, share, (low, high) = next(adjusted), diff.change.share, within(diff.change)
         verdict: Verdict = "undecided"
         if p <= ALPHA and abs(share) >= at_least:
             verdict = "better" if (share > 0) != lower_is_better(column) else "worse"
@@ -331,7 +317,7 @@ def _describe_rest(found: Comparison, changed: Sequence[Difference]) -> str:
         return "" if changed else "nothing was compared"
     least = f"{100 * found.at_least:g} %"
     if all(diff.change for diff in others):  # bound of all changes, with simultaneous 95 % confidence
-        bound = max(abs(end) for diff in others if diff.change for end in diff.change.within(ALPHA / len(others)))
+        bound = max(abs(end) for diff in others if diff.change for end in within(diff.change.at(ALPHA / len(others))))
         if bound <= found.at_least:
             return f"nothing {'else ' if changed else ''}differs by more than {math.ceil(1000 * bound) / 10:g} %"
     undecided = sum(diff.verdict == "undecided" for diff in others)
@@ -371,15 +357,19 @@ def interval(diff: Difference) -> str:
     return write_change(diff.change) if diff.change else diff.why
 
 
-def write_change(change: Change) -> str:
+def write_change(change: Estimate) -> str:
     """`−6.1 % (−8.2 to −4.0)`"""
-    ends = change.within()
+    ends = within(change)
     share, low, high = (
         percent_change(share, 1 if abs(share) < 0.995 else 0) if abs(share) >= 0.0005 else f"{100 * abs(share):.1f}"
         for share in (change.share, *ends)
     )
-    useless = 1 + ends[1] > formats.USELESS * (1 + ends[0])
-    return f"{share} % (too uncertain to say)" if useless else f"{share} % ({low} to {high})"
+    return f"{share} % ({low} to {high})" if change.tells else f"{share} % (too few to say)"
+
+
+def within(change: Estimate) -> tuple[float, float]:
+    """The interval of a change as shares."""
+    return change.low - 1, change.high - 1
 
 
 def figures(diff: Difference, column: str) -> tuple[str, str]:
@@ -389,7 +379,7 @@ def figures(diff: Difference, column: str) -> tuple[str, str]:
         return "", ""
     pair = diff.pairs[0]
     units = formats.units_of(column or pair.a.metric, pair.a.kind)
-    centers = (result.center(column or pair.a.metric) or 0.0 for result in (pair.a, pair.b))
+    centers = (result.figure(column or pair.a.metric) or 0.0 for result in (pair.a, pair.b))
     first, other = (formats.quantity(center, units) for center in centers)
     return first, other
 

@@ -17,8 +17,6 @@ from iosweep.tools import parameters, phases, tools
 
 # figures
 
-#: An interval is useless if its ends differ by more than this factor (two scattered repetitions: 0.005 to 228,000 %).
-USELESS = 100.0
 #: Prefix that the reason of the check `precise` has, too (judge/agreement.py).
 NOT_REPEATABLE = "not repeatable: "
 
@@ -80,15 +78,14 @@ def size(value: float) -> str:
     return f"{value:,.0f} B"
 
 
-def spread(metric: Metric, units: Sequence[Unit], interval: bool = True, brief: bool = False) -> str:
-    """`± 2.1 % (95 % CI, n = 3)`, or the range of the repetitions if the interval is useless: `1.21 to 1.25 GiB/s (n =
+def spread(metric: Metric, units: Sequence[Unit], brief: bool = False) -> str:
+    """`± 2.1 % (95 % CI, n = 3)`, or the range of the repetitions without an interval to show: `1.21 to 1.25 GiB/s (n =
     3)`; brief: `± 2.1 %`."""
     if metric.n == 1:
         return f"{metric.iterations} iterations: {_range(metric, units)}" if metric.iterations > 1 else "one repetition"
-    if interval and metric.repeatable and metric.ci95_share is not None:
+    if metric.ci95_share is not None:
         return f"± {100 * metric.ci95_share:.1f} %{'' if brief else f' (95 % CI, n = {metric.n})'}"
-    doubt = NOT_REPEATABLE if interval and not metric.repeatable else ""
-    return f"{doubt}{_range(metric, units)}{f', n = {metric.n}' if brief else f' (n = {metric.n})'}"
+    return f"{_range(metric, units)}{f', n = {metric.n}' if brief else f' (n = {metric.n})'}"
 
 
 def _range(metric: Metric, units: Sequence[Unit]) -> str:
@@ -97,12 +94,10 @@ def _range(metric: Metric, units: Sequence[Unit]) -> str:
 
 
 def percent(share: float, ends: tuple[float, float] | None = None) -> str:
-    """`92 %`, `92 % (89 to 95 %)`; without the interval if all three numbers are equal, or if it is useless."""
+    """`92 %`, `92 % (89 to 95 %)`; without the interval if all three numbers are equal."""
     text = _format_percent(share)
     if ends is None:
         return f"{text} %"
-    if ends[1] > USELESS * ends[0]:
-        return f"{text} % (too uncertain to say)"
     low, high = map(_format_percent, ends)
     if low == high:
         return f"{text} %" if low == text else f"{text} % ({low} %)"

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from statistics import fmean
+from dataclasses import dataclass, field, replace
 
 from iosweep.analysis import caveats, formats
 from iosweep.analysis.caveats import NOTHING, Shared
-from iosweep.analysis.summary import Metric, PointSummary, counted, phase_order, worst
+from iosweep.analysis.summary import Metric, PointSummary, counted, geometric_mean, phase_order, worst
 from iosweep.judge import statistics
 from iosweep.judge.best import Candidate, best, candidate
-from iosweep.judge.statistics import Interval
+from iosweep.judge.statistics import ALPHA, Estimate, Sample
 from iosweep.plan.headline_groups import HeadlineGroup, load, of_phase
 from iosweep.tables.reader import ResultRow
 from iosweep.text import human_count, some
@@ -48,7 +47,12 @@ class Best:
 
     @property
     def metric(self) -> Metric:
-        return self.metrics[self.column]
+        """Its figure. The best is partly luck: without fresh repetitions its interval allows for all points that may be
+        the best (Bonferroni)."""
+        metric = self.metrics[self.column]
+        if self.confirmed or metric.estimate is None:
+            return metric
+        return replace(metric, estimate=metric.estimate.at(ALPHA / (1 + len(self.alike))))
 
     @property
     def rows(self) -> list[ResultRow]:
@@ -137,23 +141,21 @@ def find_lowest_latency(results: Sequence[PointSummary]) -> Best | None:
 
 @dataclass
 class Rivals:
-    """Points of a phase that compete in a column, by the repetitions that select. noise: pooled over all points,
-    because three repetitions are too few to estimate the scatter."""
+    """Points of a phase that compete in a column, by the repetitions that select."""
 
     results: Sequence[PointSummary]
     column: str
     candidates: dict[str, Candidate] = field(init=False, repr=False)
-    noise: statistics.Noise | None = field(init=False)
-    _intervals: dict[str, Interval | None] = field(default_factory=dict, repr=False)
+    _samples: dict[str, Sample | None] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.candidates = {}
+        self.candidates, self._samples = {}, {}
         for result in self.results:
-            chose = (row for row in result.rows if row.verdict != "missing" and not row.confirms)
-            figures = ((counted(row, self.column), row.undisturbed) for row in chose)
-            if entry := candidate(result.point, figures):
+            chose = [row for row in result.rows if row.verdict != "missing" and not row.confirms]
+            if entry := candidate(result.point, ((counted(row, self.column), row.undisturbed) for row in chose)):
                 self.candidates[result.point] = entry
-        self.noise = statistics.pooled([entry.values for entry in self.candidates.values()])
+                using = [row for row in chose if row.undisturbed] if entry.undisturbed else result.rows
+                self._samples[result.point] = result.sample(self.column, using)
 
     def best(self, lowest: bool = False) -> Best | None:
         """The best point; None without points."""
@@ -161,31 +163,28 @@ class Rivals:
         if winner is None:
             return None
         known = {result.point: result for result in self.results}
-        alike = []
-        for rival in self.candidates.values():
-            ratio = self.ratio(known[rival.point], known[winner.point])
-            if rival is not winner and (ratio is None or not ratio.excludes(1.0)):
-                alike.append(rival)
-        alike.sort(key=lambda rival: abs(fmean(rival.values) - fmean(winner.values)))
-        points = tuple(known[rival.point] for rival in alike)
-        return Best(known[winner.point], self.column, len(self.candidates), points)
+        top = known[winner.point]
+        alike = [known[point] for point in self.candidates if point != top.point and self.is_alike(known[point], top)]
+        alike.sort(key=lambda rival: abs(math.log(self.share(rival, top) or math.inf)))
+        return Best(top, self.column, len(self.candidates), tuple(alike))
 
     def share(self, result: PointSummary, base: PointSummary) -> float:
-        """Ratio of the means of the repetitions that select."""
-        return fmean(self.candidates[result.point].values) / (fmean(self.candidates[base.point].values) or math.inf)
+        """Ratio of two points, by the repetitions that select."""
+        if found := self.ratio(result, base):
+            return found.center
+        a, b = (geometric_mean(self.candidates[side.point].values) for side in (result, base))
+        return a / b if b else math.inf
 
-    def ratio(self, result: PointSummary, base: PointSummary) -> Interval | None:
-        """The 95 % interval of the ratio of two points; None with too few repetitions, or if the repetitions of a point
-        ran on different nodes."""
-        if not all(side.host_sets < 2 or side.in_turn for side in (result, base)):
-            return None
-        a, b = self._interval(result.point), self._interval(base.point)
-        return None if a is None or b is None else statistics.ratio_interval(a, b)
+    def ratio(self, result: PointSummary, base: PointSummary) -> Estimate | None:
+        """The ratio of two points, round by round; None with too few repetitions, or if the repetitions of a point ran
+        on different nodes."""
+        a, b = self._samples[result.point], self._samples[base.point]
+        return statistics.ratio([(a, b)]) if a and b else None
 
-    def _interval(self, point: str) -> Interval | None:
-        if point not in self._intervals:  # a point is compared with many others
-            self._intervals[point] = statistics.interval(self.candidates[point].values, self.noise)
-        return self._intervals[point]
+    def is_alike(self, result: PointSummary, base: PointSummary) -> bool:
+        """Whether a point may be as good as the best one (`base`), which is compared with all others (Bonferroni)."""
+        found = self.ratio(result, base)
+        return found is None or not found.at(ALPHA / max(1, len(self.candidates) - 1)).excludes(1.0)
 
 
 def _difference(result: PointSummary, other: PointSummary) -> str:

@@ -6,6 +6,7 @@ campaign would differ from night to night, and selection would bias its figure u
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from iosweep.analysis import comparison, formats, headline
 from iosweep.analysis.comparison import Changed, NamedCampaign, write_change
 from iosweep.analysis.summary import Metric, PointSummary, phase_order
 from iosweep.judge import statistics
-from iosweep.judge.statistics import LEAST_NIGHTS, Interval, Split
+from iosweep.judge.statistics import LEAST_NIGHTS, Estimate, Split
 from iosweep.plan import headline_groups
 from iosweep.text import human_count, printable, some
 
@@ -28,7 +29,7 @@ class Reading:
 
     @property
     def value(self) -> float:
-        return self.metric.mean
+        return self.metric.figure
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Line:
     column: str
     figures: tuple[Reading, ...]
     steps: tuple[Step, ...]
-    level: Interval | None
+    level: Estimate | None
 
     @property
     def last(self) -> Reading:
@@ -136,7 +137,7 @@ def history(campaigns: Sequence[NamedCampaign], at_least: float) -> History:
         for index, campaign in enumerate(campaigns):
             for result in campaign.results:
                 metric = result.metrics.get(column) if (result.point, result.phase) == (point, group.phase) else None
-                if metric and metric.mean > 0:
+                if metric and metric.figure > 0:
                     measured.append(Reading(index, metric, result.verdict != "valid"))
                     results[key] = result
         if len(measured) > 1:
@@ -186,7 +187,7 @@ def _make_line(
         column=column,
         figures=tuple(readings),
         steps=tuple(steps),
-        level=statistics.interval([reading.value for reading in present]),
+        level=statistics.estimate([{(None, i): math.log(reading.value) for i, reading in enumerate(present)}]),
     )
 
 

@@ -128,7 +128,7 @@ def _format_figure(best: Best) -> str:
     """`1.29 GiB/s ± 2.0 %`"""
     units = formats.units_of(best.column, best.result.kind)
     spread = formats.spread(best.metric, units, brief=True)
-    return f"{formats.quantity(best.metric.mean, units)} {spread if spread.startswith('±') else f'({spread})'}"
+    return f"{formats.quantity(best.metric.figure, units)} {spread if spread.startswith('±') else f'({spread})'}"
 
 
 def _format_doubt(best: Best, shared: Shared) -> str:
@@ -174,7 +174,7 @@ def _describe_shares(line: Line) -> Iterator[str]:
 
 def _format_share(line: Line, place: Place) -> str:
     reach = "reach" if parameters()[line.column].singular and place.value != 1 else "reaches"
-    ends = (place.interval.low, place.interval.high) if place.interval else None
+    ends = (place.ratio.low, place.ratio.high) if place.ratio and place.ratio.tells else None
     return f"{formats.named(line.column, place.value)} {reach} {formats.percent(place.share, ends)}"
 
 
@@ -196,7 +196,7 @@ def _describe_latency(results: Sequence[PointSummary], words: str, shared: Share
     place = [formats.named(c, v) for c in _find_varying(results) if (v := best.result.own_parameters[c]) is not None]
     where = f" lowest at {formats.listing(place)}:" if place else ""
     tail = best.metrics.get("latency_p99_s")
-    p99 = f", p99 {formats.quantity(tail.median, formats.LATENCY)}" if tail else ""
+    p99 = f", p99 {formats.quantity(tail.figure, formats.LATENCY)}" if tail else ""
     figure = f"{_format_figure(best)}{p99}{_format_doubt(best, shared)}"
     subject = f"{formats.phase(best.result.phase)} latency{f' ({words})' if words else ''}"
     return Sentence(f"{subject} is{where} {figure}", "", best.verdict)

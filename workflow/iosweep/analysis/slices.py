@@ -14,7 +14,7 @@ from iosweep.analysis import formats
 from iosweep.analysis.formats import Conditions
 from iosweep.analysis.headline import Rivals
 from iosweep.analysis.summary import PointSummary, distinct, distinct_or_unknown
-from iosweep.judge.statistics import Interval
+from iosweep.judge.statistics import Estimate
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.reader import Campaign, Value
 from iosweep.tools import parameters
@@ -115,18 +115,15 @@ def _make_suffix(condition: Conditions, groups: Sequence[Conditions]) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """A value of the axis with its point. share: figure as a share of the best; interval: 95 % interval of the share,
-    None with too few repetitions."""
+    """A value of the axis with its point. ratio: of its figure to the best, with interval, None with too few
+    repetitions; share: the same without interval; alike: there are enough repetitions, but they do not distinguish the
+    point from the best."""
 
     value: Value
     result: PointSummary
     share: float
-    interval: Interval | None
-
-    @property
-    def alike(self) -> bool:
-        """Whether there are enough repetitions, but they do not distinguish the point from the best."""
-        return self.interval is not None and not self.interval.excludes(1.0)
+    ratio: Estimate | None
+    alike: bool
 
 
 @dataclass(frozen=True)
@@ -153,7 +150,7 @@ class Line:
     @property
     def known(self) -> bool:
         """Whether any of the other points has enough repetitions to be compared with the best."""
-        return any(place.interval for place in self.others)
+        return any(place.ratio for place in self.others)
 
     @property
     def run(self) -> tuple[int, int]:
@@ -181,12 +178,17 @@ def find_lines(best: PointSummary, results: Sequence[PointSummary], rivals: Riva
         if option.role != "condition" and len(values) > 1 and best.own_parameters[column] is not None:
             measured = [(v, r) for v, r in find_along(column, best, results) if r.point in rivals.candidates]
             if len(measured) > 1:
-                places = tuple(Place(v, r, rivals.share(r, best), rivals.ratio(r, best)) for v, r in measured)
+                places = tuple(_place(value, result, best, rivals) for value, result in measured)
                 at = next(i for i, (_, result) in enumerate(measured) if result.point == best.point)
                 lines.append(Line(column, places, at))
     return sorted(
         lines, key=lambda line: (parameters()[line.column].role != "x", min(place.share for place in line.places))
     )
+
+
+def _place(value: Value, result: PointSummary, best: PointSummary, rivals: Rivals) -> Place:
+    ratio = rivals.ratio(result, best)
+    return Place(value, result, rivals.share(result, best), ratio, bool(ratio) and rivals.is_alike(result, best))
 
 
 def find_along(column: str, best: PointSummary, results: Sequence[PointSummary]) -> list[tuple[Value, PointSummary]]:
@@ -210,7 +212,7 @@ class Step:
     count: int
     speedup: float  # its rate divided by the rate of the smallest count
     efficiency: float  # speedup as a share of linear growth
-    range: tuple[float, float] | None  # 95 % interval of the efficiency, None with too few repetitions
+    range: tuple[float, float] | None  # 95 % interval of the efficiency, None if there is none to show
     strangers: frozenset[str]  # nodes of the smallest count that did not take part here
 
 
@@ -235,12 +237,12 @@ def measure_scaling(column: str, line: Sequence[tuple[int, PointSummary]], rival
     if len(line) < 2 or line[0][0] < 1:
         return None
     smallest, base = line[0]
-    if not base.headline or base.headline.mean <= 0:
+    if not base.headline or base.headline.figure <= 0:
         return None
     steps = []
     for count, result in line[1:]:
-        linear, speedup, interval = count / smallest, rivals.share(result, base), rivals.ratio(result, base)
-        ends = (interval.low / linear, interval.high / linear) if interval else None
+        linear, speedup, ratio = count / smallest, rivals.share(result, base), rivals.ratio(result, base)
+        ends = (ratio.low / linear, ratio.high / linear) if ratio and ratio.tells else None
         strangers = frozenset(base.hosts) - frozenset(result.hosts)
         steps.append(Step(result, count, speedup, speedup / linear, ends, strangers))
     return Scaling(column, base, smallest, tuple(steps))

@@ -1,21 +1,20 @@
 """Rows of results.parquet -> a summary for each phase of a point, over its repetitions. Pure.
 
-Valid and suspect repetitions count; invalid ones do not. A percentile over several repetitions is the median of their
-percentiles, because an average of percentiles is not a percentile.
+Valid and suspect repetitions count; invalid ones do not.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from statistics import fmean, median
+from statistics import fmean
 
 from iosweep.judge import agreement, statistics
 from iosweep.judge.agreement import COUNTED, RepeatedFigure
-from iosweep.judge.statistics import LEAST_FOR_INTERVAL, Grade, Interval, grade
+from iosweep.judge.statistics import MIN_REPETITIONS, Estimate, Grade, Sample, grade
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.reader import ResultRow, RowVerdict, Value
 from iosweep.tools import phases
@@ -35,36 +34,39 @@ FIGURES = (
 class Metric:
     """A figure over the repetitions that count, in the column's unit.
 
-    sd: sample standard deviation, None for a single value; values: one for each repetition, in order; interval: 95 %,
-    None with fewer than three repetitions, with repetitions on different nodes, or with a figure of zero; iterations:
-    those of mdtest -i in a single repetition, which low, high and sd then describe.
+    figure: their geometric mean, 0 if one is 0; low, high: their range; values: one for each repetition, in order; sd:
+    sample standard deviation, None for a single value; estimate: with the 95 % interval, None with fewer than three
+    repetitions, with repetitions on different nodes, or with a figure of zero; iterations: those of mdtest -i in a
+    single repetition, which low, high and sd then describe.
     """
 
-    n: int
-    mean: float
-    median: float
+    figure: float
     low: float
     high: float
+    values: tuple[float, ...]
     sd: float | None
-    values: tuple[float, ...] = ()
-    interval: Interval | None = None
+    estimate: Estimate | None = None
     iterations: int = 1
+
+    @property
+    def n(self) -> int:
+        """Number of repetitions."""
+        return len(self.values)
+
+    @property
+    def interval(self) -> Estimate | None:
+        """The estimate, if its interval is narrow enough to be shown."""
+        return self.estimate if self.estimate and self.estimate.tells else None
 
     @property
     def grade(self) -> Grade | None:
         """A, B or C, by the width of the interval; None if it is wider or there is none."""
-        return grade(self.interval)
+        return grade(self.estimate)
 
     @property
     def ci95_share(self) -> float | None:
-        """Half width of the interval as a share of the figure; None if that is 1 or more."""
-        interval = self.interval
-        return interval.half_width_share if interval and interval.half_width_share < 1 else None
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether the check `precise` does not fail: a narrow interval, or too few repetitions to decide."""
-        return self.interval is None or not statistics.scattered(self.values)
+        """Half width of the interval as a share of the figure; None if it is not shown."""
+        return self.interval.half_width_share if self.interval else None
 
 
 @dataclass(frozen=True)
@@ -162,27 +164,15 @@ class PointSummary:
         value = self.parameters[column]
         return value if isinstance(value, int) else None
 
-    def typical(self, column: str) -> float | None:
-        """The displayed figure of a column: the mean of the repetitions, or the median of a percentile."""
-        if (metric := self.metrics.get(column)) is None:
-            return None
-        return metric.median if is_percentile(column) else metric.mean
+    def figure(self, column: str) -> float | None:
+        """The figure of a column; None without any."""
+        metric = self.metrics.get(column)
+        return metric.figure if metric else None
 
-    def repeated(self, column: str) -> RepeatedFigure:
-        """Values of a column in the repetitions that count and select the best point, with facts for statistics."""
-        return _collect([row for row in self.rows if not row.confirms] or self.rows, column)
-
-    def rounds(self, column: str) -> dict[object, float]:
-        """These values by (session, repetition)."""
-        figures = ((row, counted(row, column)) for row in self.rows if not row.confirms)
-        return {(row.session, row.repetition): value for row, value in figures if value is not None}
-
-    def center(self, column: str) -> float | None:
-        """Geometric mean of these values: 0 if any is zero; None without values."""
-        values = self.repeated(column).values
-        if not values:
-            return None
-        return math.exp(fmean(map(math.log, values))) if min(values) > 0 else 0.0
+    def sample(self, column: str, rows: Sequence[ResultRow] = ()) -> Sample | None:
+        """Repetitions that count, for statistics: those that select the best point, or those of `rows`. None without
+        any, if they ran on different nodes, or with a figure of zero."""
+        return _collect(rows or [row for row in self.rows if not row.confirms] or self.rows, column).sample
 
 
 def summarize(rows: Iterable[ResultRow]) -> list[PointSummary]:
@@ -198,11 +188,11 @@ def summarize(rows: Iterable[ResultRow]) -> list[PointSummary]:
     @cache
     def read(column: str) -> list[Metric | None]:
         figures = [_collect(rows, column) if rows else None for rows in parts]
-        intervals = iter(agreement.intervals([figure for figure in figures if figure]))
+        estimates = iter(agreement.estimates([figure for figure in figures if figure]))
         column_metrics = []
         for figure, rows in zip(figures, parts, strict=True):
-            interval = next(intervals) if figure else None
-            metric = summarize_values(figure.values, interval) if figure and figure.values else None
+            estimate = next(estimates) if figure else None
+            metric = summarize_values(figure.values.values(), estimate) if figure and figure.values else None
             column_metrics.append(_add_iterations(metric, rows) if metric and column == "ops_per_s" else metric)
         return column_metrics
 
@@ -254,19 +244,22 @@ class _Metrics(Mapping[str, Metric]):
         return sum(1 for _ in self)
 
 
-def summarize_values(values: Sequence[float], interval: Interval | None = None) -> Metric:
+def summarize_values(values: Iterable[float], estimate: Estimate | None = None) -> Metric:
     """Summarize the values of one or more repetitions."""
-    n = len(values)
+    values = tuple(values)
     return Metric(
-        n=n,
-        mean=fmean(values),
-        median=median(values),
+        figure=geometric_mean(values),
         low=min(values),
         high=max(values),
-        sd=math.sqrt(statistics.variance(values)) if n > 1 else None,
-        values=tuple(values),
-        interval=interval if n >= LEAST_FOR_INTERVAL else None,
+        values=values,
+        sd=math.sqrt(statistics.variance(values)) if len(values) > 1 else None,
+        estimate=estimate if len(values) >= MIN_REPETITIONS else None,
     )
+
+
+def geometric_mean(values: Collection[float]) -> float:
+    """0 if a value is 0."""
+    return math.exp(fmean(map(math.log, values))) if min(values) > 0 else 0.0
 
 
 def _add_iterations(metric: Metric, rows: Sequence[ResultRow]) -> Metric:
@@ -274,18 +267,18 @@ def _add_iterations(metric: Metric, rows: Sequence[ResultRow]) -> Metric:
     (first, *others) = (row for row in rows if row.verdict in COUNTED)
     if others or not first.iterations or first.iterations < 2:
         return metric
-    low, high = (first.figures.get(f"{end}_ops_per_s", metric.mean) for end in ("min", "max"))
+    low, high = (first.figures.get(f"{end}_ops_per_s", metric.figure) for end in ("min", "max"))
     sd = first.figures.get("stddev_ops_per_s")
     return replace(metric, low=low, high=high, sd=sd, iterations=first.iterations)
 
 
 def _collect(rows: Sequence[ResultRow], column: str) -> RepeatedFigure:
     first, nodes = rows[0], rows[0].parameters["nodes"]
-    pool = (first.tool, nodes if isinstance(nodes, int) else 1)
+    figures = (((row.session, row.repetition or 1), counted(row, column)) for row in rows)
     return RepeatedFigure(
-        pool,
+        (first.tool, nodes if isinstance(nodes, int) else 1),
         first.phase,
-        [value for row in rows if (value := counted(row, column)) is not None],
+        {key: value for key, value in figures if value is not None},
         bool(first.confirms),
         _find_places(rows),
     )
@@ -386,8 +379,3 @@ def phase_order(phase: str) -> tuple[int, str]:
     """Sort key: known phases in the order in which they run, then others by name."""
     known = list(phases())
     return (known.index(phase), "") if phase in known else (len(known), phase)
-
-
-def is_percentile(column: str) -> bool:
-    """Whether a column holds a percentile, which must not be averaged."""
-    return "latency_p" in column

@@ -159,8 +159,8 @@ def _difference(difference: Difference, found: Comparison) -> dict[str, object]:
         "first": _figure(pair.a, column) if difference.single else None,
         "other": _figure(pair.b, column) if difference.single else None,
         "change_share": change.share if change else None,
-        "ci95_share": change.within() if change else None,
-        "p": change.p if change else None,
+        "ci95_share": comparison.within(change) if change else None,
+        "p": change.p() if change else None,
         "p_holm": difference.p if change else None,
         "verdict": difference.verdict,
         "suspect": difference.suspect,
@@ -170,5 +170,5 @@ def _difference(difference: Difference, found: Comparison) -> dict[str, object]:
 
 def _figure(result: PointSummary, column: str) -> dict[str, object]:
     """n: repetitions that enter the figure, which is their geometric mean."""
-    values = result.repeated(column).values
-    return {"point": result.point, "verdict": result.verdict, "n": len(values), "figure": result.center(column)}
+    metric = result.metrics[column]
+    return {"point": result.point, "verdict": result.verdict, "n": metric.n, "figure": metric.figure}

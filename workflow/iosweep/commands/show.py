@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 from iosweep.analysis import acceptance, caveats, formats
-from iosweep.analysis.summary import PointSummary, count_results, summarize
+from iosweep.analysis.summary import Metric, PointSummary, count_results, summarize
 from iosweep.commands import accept, campaigns
 from iosweep.commands.check import Outcome, read_outcome
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
@@ -142,16 +142,15 @@ def _commands(record: Record) -> Iterator[str]:
 
 def _show_table(summary: Sequence[PointSummary], ingested: bool) -> None:
     """Print a line for each result. `ingested`: with its files, since results may have equal parameters."""
-    columns = ("point", "phase", "figure", "median", "spread", "grade", "verdict", *(["file"] if ingested else []))
-    whole = table(*columns, "reason", right=["figure", "median"])
+    columns = ("point", "phase", "figure", "spread", "grade", "verdict", *(["file"] if ingested else []))
+    whole = table(*columns, "reason", right=["figure"])
     for result in summary:
         headline, units = result.headline, formats.units_of(result.metric, result.kind)
         outputs = some(list(dict.fromkeys(row.raw for row in result.rows if row.raw)), 1)
         whole.add_row(
             result.point,
             result.phase,
-            formats.quantity(headline.mean, units) if headline else "-",
-            formats.quantity(headline.median, units) if headline and headline.n > 1 else "",
+            formats.quantity(headline.figure, units) if headline else "-",
             formats.spread(headline, units) if headline else "",
             (headline.grade or "") if headline else "",
             f"{caveats.VERDICT_SYMBOLS[result.state]} {result.state}",
@@ -159,6 +158,19 @@ def _show_table(summary: Sequence[PointSummary], ingested: bool) -> None:
             printable("; ".join(text for text, _ in rank_reasons((reason,) for reason in result.reasons))),
         )
     Printer(wide=True).print(whole)
+
+
+def _figure(metric: Metric) -> dict[str, object]:
+    """A figure with its interval, which is None if it has none to show."""
+    interval = metric.interval
+    return {
+        **{
+            name: getattr(metric, name)
+            for name in ("figure", "low", "high", "sd", "values", "iterations", "n", "grade")
+        },
+        "ci95_low": interval.low if interval else None,
+        "ci95_high": interval.high if interval else None,
+    }
 
 
 def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcome) -> dict[str, object]:
@@ -184,9 +196,7 @@ def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcom
                 "reasons": list(result.reasons),
                 "repetitions": {"measured": result.measured, "used": result.used, "missing": result.lacking},
                 "metric": result.metric,
-                "figures": {
-                    column: asdict(metric) | {"grade": metric.grade} for column, metric in result.metrics.items()
-                },
+                "figures": {column: _figure(metric) for column, metric in result.metrics.items()},
                 "published": [asdict(share) for share in shares.get((result.point, result.phase), ())],
             }
             for result in found

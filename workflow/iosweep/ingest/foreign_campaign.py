@@ -301,5 +301,6 @@ def _headlines(rows: Iterable[Values]) -> Headlines:
             new = RepeatedFigure((row["tool"], nodes if isinstance(nodes, int) else 1), phase)
             figure = figure if isinstance(figure, float | int) else None
             measured_on = row.get("hosts"), row.get("slurm_job")
-            headlines.setdefault((point, phase, False), new).add(figure, measured_on, tuple(map(row.get, TIMES)))
+            key, times = (None, row["repetition"]), tuple(map(row.get, TIMES))
+            headlines.setdefault((point, phase, False), new).add(key, figure, measured_on, times)
     return headlines

@@ -13,7 +13,7 @@ from typing import Any
 from iosweep.judge import statistics
 from iosweep.judge.checks import CHECKS
 from iosweep.judge.findings import NOT_APPLICABLE, Check, failed, join_reasons, passed, split_reasons, unchecked
-from iosweep.judge.statistics import Interval, Noise
+from iosweep.judge.statistics import Estimate, Round, Sample
 from iosweep.plan.model import Point
 from iosweep.store.record import Finding, JudgedPhase, RecordHead
 from iosweep.tools import phases
@@ -33,29 +33,34 @@ class RepeatedFigure:
 
     pool: tuple[str, int]  # tool and number of nodes; points with the same pool scatter alike
     phase: str
-    values: list[float] = field(default_factory=list)
+    values: dict[Round, float] = field(default_factory=dict)
     confirms: bool = False  # the repetitions confirm a best point
     measured_on: list[MeasuredOn] = field(default_factory=list)
     exact: list[tuple[object, ...]] = field(default_factory=list)  # figure and TIMES of each repetition with times
 
-    def add(self, figure: float | None, measured_on: MeasuredOn, times: Sequence[object] = ()) -> None:
+    def add(self, key: Round, figure: float | None, measured_on: MeasuredOn, times: Sequence[object] = ()) -> None:
         """Add a repetition; figure: None if it has none."""
         self.measured_on.append(measured_on)
         if any(times):
             self.exact.append((figure, *times))
         if figure is not None:
-            self.values.append(figure)
+            self.values[key] = figure
 
     @property
     def comparable(self) -> bool:
         """Whether all repetitions ran on the same nodes, or one job took turns among its nodes."""
         return len(set(self.measured_on)) < 2 or len(host_sets(self.measured_on)) < 2 or in_turn(self.measured_on)
 
+    @property
+    def sample(self) -> Sample | None:
+        """For statistics; None without values, with one of zero, or if the repetitions are not of one thing."""
+        return statistics.make_sample(self.values) if self.comparable else None
+
 
 #: (point, phase, whether the repetitions confirm a best point) -> the headline figure of these repetitions.
 Headlines = dict[tuple[str, str, bool], RepeatedFigure]
 #: Key of Headlines -> the interval of these repetitions, and the finding of the check `precise`.
-Agreements = Mapping[tuple[str, str, bool], tuple[Interval | None, Finding]]
+Agreements = Mapping[tuple[str, str, bool], tuple[Estimate | None, Finding]]
 
 
 def add(headlines: Headlines, point: Point, repetition: RecordHead) -> None:
@@ -65,35 +70,32 @@ def add(headlines: Headlines, point: Point, repetition: RecordHead) -> None:
         if row.verdict in COUNTED:
             new = RepeatedFigure((point.tool, point.nodes), row.phase, confirms=confirms)
             times = tuple(map(row.values.get, TIMES)) if isinstance(row, JudgedPhase) else ()
-            headlines.setdefault((point.id, row.phase, confirms), new).add(row.headline, repetition.measured_on, times)
+            figure = headlines.setdefault((point.id, row.phase, confirms), new)
+            figure.add((repetition.session, repetition.repetition), row.headline, repetition.measured_on, times)
 
 
 def agreements(headlines: Headlines) -> Agreements:
     """The interval and the finding of `precise` for each headline figure of an allocation."""
-    with_interval = zip(headlines.items(), intervals([*headlines.values()]), strict=True)
-    return {key: (interval, precise(figure, interval)) for (key, figure), interval in with_interval}
+    with_estimate = zip(headlines.items(), estimates([*headlines.values()]), strict=True)
+    return {key: (estimate, precise(figure, estimate)) for (key, figure), estimate in with_estimate}
 
 
-def intervals(figures: Sequence[RepeatedFigure]) -> list[Interval | None]:
-    """The 95 % interval of each figure, or None. The usual scatter of its phase may widen it."""
-    return [
-        statistics.interval(figure.values, noise) if figure.comparable else None
-        for figure, noise in zip(figures, noises(figures), strict=True)
-    ]
+def estimates(figures: Sequence[RepeatedFigure]) -> list[Estimate | None]:
+    """The estimate of each figure, or None. The usual scatter of its phase may widen its interval.
 
-
-def noises(figures: Sequence[RepeatedFigure]) -> list[Noise | None]:
-    """The usual scatter of each figure's phase; None with too few points.
-
-    Repetitions that confirm a best point are left out: they come last, and must not widen the intervals of points that
-    the runner has already stopped repeating.
+    Repetitions that confirm a best point have no part in that scatter: they come last, and must not widen the intervals
+    of points that the runner has already stopped repeating.
     """
-    pools: dict[tuple[object, str], list[Sequence[float]]] = {}
-    for figure in figures:
-        if figure.comparable and not figure.confirms:
-            pools.setdefault((figure.pool, figure.phase), []).append(figure.values)
-    pooled = {key: statistics.pooled(values) for key, values in pools.items()}
-    return [pooled.get((figure.pool, figure.phase)) for figure in figures]
+    samples = [figure.sample for figure in figures]
+    pools: dict[tuple[object, str], list[Sample]] = {}
+    for figure, sample in zip(figures, samples, strict=True):
+        if sample and not figure.confirms:
+            pools.setdefault((figure.pool, figure.phase), []).append(sample)
+    noises = {key: statistics.pool(members) for key, members in pools.items()}
+    return [
+        statistics.estimate([sample], noises.get((figure.pool, figure.phase))) if sample else None
+        for figure, sample in zip(figures, samples, strict=True)
+    ]
 
 
 def host_sets(measured_on: Iterable[MeasuredOn]) -> set[frozenset[str]]:
@@ -114,7 +116,7 @@ def in_turn(measured_on: Iterable[MeasuredOn]) -> bool:
 # The check `precise`
 
 
-def precise(figure: RepeatedFigure, interval: Interval | None) -> Finding:
+def precise(figure: RepeatedFigure, estimate: Estimate | None) -> Finding:
     """Three or more repetitions agree: their 95 % interval is within 5 % (grade A), 10 % (B) or 20 % (C). No two have
     the same figures to the last digit."""
     count, duplicates = len(figure.values), len(figure.exact) - len(set(figure.exact))
@@ -122,22 +124,21 @@ def precise(figure: RepeatedFigure, interval: Interval | None) -> Finding:
         return NOT_APPLICABLE
     if duplicates:
         return failed(f"{duplicates + 1} of its {count} repetitions have the same figures: one report, counted again")
-    if count < statistics.LEAST_FOR_INTERVAL:
+    if count < statistics.MIN_REPETITIONS:
         return unchecked("one repetition" if count == 1 else f"{count} repetitions: at least 3 have an interval")
     if not figure.comparable:
         return unchecked("the repetitions ran on different nodes: they are not repetitions of one thing")
-    if interval is None:
+    if estimate is None or figure.sample is None:
         return unchecked("a repetition has a figure of zero")
-    half_width = interval.half_width_share
-    width = f"{f'± {100 * half_width:.1f} %' if half_width < 1 else 'more than ± 100 %'} (n = {count})"
-    if grade := statistics.grade(interval):
+    width = f"± {100 * estimate.half_width_share:.1f} % (n = {count})"
+    if grade := statistics.grade(estimate):
         return passed(f"{grade}: {width}")
-    if statistics.scattered(figure.values):
+    if statistics.is_scattered(figure.sample):
         phase = phases().get(figure.phase)
         of_bytes = phase is not None and phase.metric == "bandwidth_bytes_per_s"
-        lowest, highest = (human_rate(end(figure.values), of_bytes) for end in (min, max))
+        lowest, highest = (human_rate(end(figure.values.values()), of_bytes) for end in (min, max))
         return failed(f"not repeatable: {count}{' fresh' * figure.confirms} repetitions gave {lowest} to {highest}")
-    return unchecked(f"too few repetitions to tell how much they scatter: {width}")
+    return unchecked(f"too few repetitions to tell how much they scatter{f': {width}' if estimate.tells else ''}")
 
 
 PRECISE = Check("suspect", precise)
@@ -169,13 +170,13 @@ def agree(values: dict[str, Any], agreements: Agreements) -> Finding | None:
     key = values["point"], values["phase"], bool(values.get("confirms"))
     if key not in agreements or values["verdict"] not in COUNTED or agreements[key][1] is NOT_APPLICABLE:
         return None
-    interval, finding = agreements[key]
+    estimate, finding = agreements[key]
     column = {"pass": "checks_passed", "fail": "checks_failed", "not checked": "checks_not_checked"}[finding.outcome]
     values[column] += 1
     if finding.outcome == "fail":
         values["verdict"] = "suspect"
         values["reasons"] = join_reasons([*split_reasons(values["reasons"]), finding.evidence])
-    if interval and interval.n >= statistics.LEAST_FOR_INTERVAL:
-        values["precision_grade"] = statistics.grade(interval)
-        values["ci95_half_width_share"] = interval.half_width_share
+    if estimate and estimate.n >= statistics.MIN_REPETITIONS and estimate.tells:
+        values["precision_grade"] = statistics.grade(estimate)
+        values["ci95_half_width_share"] = estimate.half_width_share
     return finding

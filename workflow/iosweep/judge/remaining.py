@@ -197,14 +197,14 @@ def open_before_confirming(
             agreement.add(headlines, point, repetition)
     shares = {point.id: point.repetitions.half_width for point in undecided}
     figures = [*headlines.values()]
-    for (id, *_), figure, interval in zip(headlines, figures, agreement.intervals(figures), strict=True):
+    for (id, *_), figure, estimate in zip(headlines, figures, agreement.estimates(figures), strict=True):
         count, limit = len(figure.values), shares.get(id)
         if limit is None:
             continue
         # more repetitions do not help if half of them failed, if they ran on different nodes, or if a figure is zero
         wide = figure.comparable and count > len(selecting[id]) - count
-        if count >= statistics.LEAST_FOR_INTERVAL:
-            wide = interval is not None and interval.half_width_share > limit
+        if count >= statistics.MIN_REPETITIONS:
+            wide = estimate is not None and estimate.half_width_share > limit
         if wide:
             needed[id] = [next(n for n in itertools.count(1) if n not in selecting[id])]
     return {point.id: needed[point.id] for point in points if point.id in needed}

@@ -177,7 +177,7 @@ def pool(samples: Iterable[Sample]) -> Noise | None:
     return Noise(usual, sum(len(logs) - 1 for logs in repeated)) if usual else None
 
 
-def grade(figure: Estimate | Interval | None) -> Grade | None:
+def grade(figure: Estimate | None) -> Grade | None:
     """A, B or C if the interval of at least three repetitions is within 5 %, 10 % or 20 %; else None."""
     if figure is None or figure.n < MIN_REPETITIONS:
         return None
@@ -298,186 +298,6 @@ def _exp(log: float) -> float:
     return math.exp(min(max(log, -_MAX_LOG), _MAX_LOG))
 
 
-# Until all callers use Estimate
-
-LEAST_FOR_INTERVAL, MOST_REPETITIONS = MIN_REPETITIONS, MAX_REPETITIONS
-
-
-@dataclass(frozen=True)
-class Interval:
-    """The interval that contains the true figure with 95 % confidence or more, in the unit of the values."""
-
-    n: int  # repetitions
-    center: float  # geometric mean
-    low: float
-    high: float
-    half_width_share: float  # high / center - 1
-
-    def excludes(self, value: float) -> bool:
-        """Whether a value is outside."""
-        return not self.low <= value <= self.high
-
-
-def interval(values: Sequence[float], noise: Noise | None = None) -> Interval | None:
-    """The 95 % interval of the geometric mean of repetitions; None if a value is not positive, or with a single value
-    and no noise.
-
-    noise: usual scatter of points of the same phase (`pooled`); None if unknown.
-    """
-    if not values or min(values) <= 0:
-        return None
-    logs = [math.log(value) for value in values]
-    if (scatter := _scatter(logs, noise)) is None:
-        return None
-    log_half = student_t(scatter.freedom) * math.sqrt(scatter.variance / len(logs))
-    return _interval(len(logs), fmean(logs), log_half)
-
-
-def _scatter(logs: Sequence[float], noise: Noise | None) -> Noise | None:
-    """The scatter of values, or for few values the usual scatter of the phase if that gives a wider interval."""
-    own_scatter = Noise(variance(logs), len(logs) - 1) if len(logs) > 1 else None
-    if noise is None or len(logs) > _MAX_WIDENED:
-        return own_scatter
-    return max((own_scatter or noise, noise), key=lambda s: student_t(s.freedom) ** 2 * s.variance)
-
-
-def ratio_interval(a: Interval, b: Interval) -> Interval:
-    """The 95 % interval of the ratio of two geometric means, from their intervals; its `n` is the smaller of theirs.
-    The means differ significantly if it excludes 1."""
-    log_half = math.hypot(math.log1p(a.half_width_share), math.log1p(b.half_width_share))
-    return _interval(min(a.n, b.n), math.log(a.center) - math.log(b.center), log_half)
-
-
-def widen_for_best(interval: Interval, candidates: int) -> Interval:
-    """Widen the interval of the best of `candidates` indistinguishable figures, because the best is partly luck. With
-    95 % confidence the intervals of all candidates hold (Bonferroni)."""
-    log_half = _widening(interval.n - 1, candidates) * math.log1p(interval.half_width_share)
-    return _interval(interval.n, math.log(interval.center), log_half)
-
-
-def old_repetitions_to_exclude(value: float, interval: Interval, candidates: int = 1) -> int | None:
-    """The number of repetitions after which an interval with this center and scatter should exclude a value; None if it
-    is above MOST_REPETITIONS. candidates: as in `widen_for_best`."""
-    distance = abs(math.log(interval.center / value))
-    error = math.log1p(interval.half_width_share) * math.sqrt(interval.n) / student_t(interval.n - 1)
-    for n in range(interval.n + 1, MOST_REPETITIONS + 1):
-        if error * student_t(n - 1) * _widening(n - 1, candidates) / math.sqrt(n) < distance:
-            return n
-    return None
-
-
-def _widening(freedom: float, candidates: int) -> float:
-    """Factor that widens each of several intervals so that all hold simultaneously."""
-    return student_t(freedom, ALPHA / 2 / candidates) / student_t(freedom)
-
-
-@dataclass(frozen=True)
-class Change:
-    """The difference between two means, as a ratio."""
-
-    n: tuple[int, int]  # repetitions of the first and of the other; for several points the smallest numbers
-    log: float  # logarithm of their ratio
-    error: float  # standard error of `log`
-    freedom: float  # degrees of freedom of `error`
-
-    @property
-    def share(self) -> float:
-        """-0.061: the first is 6.1 % lower than the other."""
-        return math.expm1(min(self.log, _MAX_LOG))
-
-    @property
-    def p(self) -> float:
-        """Two-sided p-value: probability of a difference at least as large by chance."""
-        if not self.error:
-            return float(self.log == 0)
-        from scipy.special import stdtr
-
-        return 2 * float(stdtr(self.freedom, -abs(self.log) / self.error))
-
-    def within(self, alpha: float = ALPHA) -> tuple[float, float]:
-        """The interval of `share` at the confidence level 1 - alpha."""
-        log_half = min(student_t(self.freedom, alpha / 2) * self.error, _MAX_LOG_HALF_WIDTH)
-        return _exp(self.log - log_half) - 1, _exp(self.log + log_half) - 1
-
-
-def change(values: Sequence[float], to: Sequence[float], noises: tuple[Noise | None, Noise | None]) -> Change | None:
-    """The change of the geometric mean of repetitions (`values`) from that of others (`to`); None if their scatter is
-    unknown, or if a value is not positive.
-
-    Welch's test on logarithms. noises: for each side, `noise` as in `interval`.
-    """
-    if not values or not to or min(*values, *to) <= 0:
-        return None
-    sides = [[math.log(value) for value in sample] for sample in (values, to)]
-    errors: list[tuple[float, float]] = []
-    for logs, noise in zip(sides, noises, strict=True):
-        if (scatter := _scatter(logs, noise)) is None:
-            return None
-        errors.append((scatter.variance / len(logs), scatter.freedom))
-    return _welch((len(values), len(to)), fmean(sides[0]) - fmean(sides[1]), errors)
-
-
-#: Round of a campaign -> value that a point had in it.
-Rounds = Mapping[object, float]
-
-
-def common_change(pairs: Sequence[tuple[Rounds, Rounds]]) -> Change | None:
-    """The mean change (geometric mean) of points from the same points of another campaign; None with fewer than two
-    points that were repeated on both sides.
-
-    A disturbance of a round affects all its points, so the rounds, not the repetitions, are the independent samples:
-    the variance is that of rounds (cluster-robust: B. E. Hansen, "Econometrics", section 4.21), and the degrees of
-    freedom are their number minus one.
-    """
-    pairs = [pair for pair in pairs if all(len(side) > 1 and min(side.values()) > 0 for side in pair)]
-    if len(pairs) < 2:
-        return None
-    means: list[float] = []
-    errors: list[tuple[float, float]] = []
-    for side in ([a for a, _ in pairs], [b for _, b in pairs]):
-        by_round: dict[object, float] = {}
-        side_mean = 0.0
-        for rounds_of_point in side:
-            logs = {key: math.log(value) for key, value in rounds_of_point.items()}
-            mean_log = fmean(logs.values())
-            side_mean += mean_log / len(side)
-            for key, log in logs.items():
-                by_round[key] = by_round.get(key, 0.0) + (log - mean_log) / len(logs) / len(side)
-        rounds = len(by_round)
-        means.append(side_mean)
-        errors.append((sum(term**2 for term in by_round.values()) * rounds / (rounds - 1), rounds - 1))
-    n = (min(len(a) for a, _ in pairs), min(len(b) for _, b in pairs))
-    return _welch(n, means[0] - means[1], errors)
-
-
-def _welch(n: tuple[int, int], log: float, errors: Sequence[tuple[float, float]]) -> Change:
-    """errors: squared standard error of each side's mean, and its degrees of freedom."""
-    total = sum(squared_error for squared_error, _ in errors)
-    weights = sum(squared_error**2 / freedom for squared_error, freedom in errors)
-    return Change(n, log, math.sqrt(total), total**2 / weights if weights else 1.0)
-
-
-def scattered(values: Sequence[float]) -> bool:
-    """Whether a figure is not repeatable: its repetitions suffice for a grade, but their own scatter is too wide."""
-    return len(values) >= LEAST_FOR_INTERVAL and (alone := interval(values)) is not None and grade(alone) is None
-
-
-def pooled(samples: Iterable[Sequence[float]]) -> Noise | None:
-    """The usual scatter of points of a phase, from their repetitions; None with too few points. It is a median over
-    points, which a single noisy point does not affect."""
-    logs = [[math.log(value) for value in sample] for sample in samples if len(sample) > 1 and min(sample) > 0]
-    if len(logs) < _MIN_POOLED:
-        return None
-    usual = median(variance(sample) / _median_of_variance(len(sample) - 1) for sample in logs)
-    return Noise(usual, sum(len(sample) - 1 for sample in logs)) if usual else None
-
-
-def _interval(n: int, log_center: float, log_half: float) -> Interval:
-    log_half = min(log_half, _MAX_LOG_HALF_WIDTH)
-    low, center, high = (_exp(log) for log in (log_center - log_half, log_center, log_center + log_half))
-    return Interval(n, center, low, high, math.expm1(log_half))
-
-
 # Change points: the nights in which the level of a figure shifted
 #
 # Binary segmentation (A. J. Scott and M. Knott, 1974; E. S. Vostrikova, 1981) of the logarithms of nightly figures: the
@@ -494,7 +314,7 @@ class Split:
     """A level shift. at: index of the first night of the new level; change: from the previous level."""
 
     at: int
-    change: Change
+    change: Estimate
 
 
 def level_changes(rows: Mapping[str, Sequence[float]]) -> dict[str, list[Split]]:
@@ -541,12 +361,12 @@ def _find_split(row: Sequence[float]) -> tuple[int, float] | None:
             best_at, highest = split, between
     if not best_at:
         return None
-    return best_at, min(1.0, _estimate_shift(row[:best_at], row[best_at:]).p * len(splits))
+    return best_at, min(1.0, _estimate_shift(row[:best_at], row[best_at:]).p() * len(splits))
 
 
-def _estimate_shift(before: Sequence[float], after: Sequence[float]) -> Change:
+def _estimate_shift(before: Sequence[float], after: Sequence[float]) -> Estimate:
     freedom = len(before) + len(after) - 2
     sum_of_squares = sum((value - fmean(side)) ** 2 for side in (before, after) for value in side)
-    pooled_variance = max(sum_of_squares / freedom, 1e-6**2)
+    pooled_variance = max(sum_of_squares / freedom, _MIN_SCATTER**2)
     error = math.sqrt(pooled_variance * (1 / len(before) + 1 / len(after)))
-    return Change((len(before), len(after)), fmean(after) - fmean(before), error, freedom)
+    return Estimate(min(len(before), len(after)), fmean(after) - fmean(before), error, freedom)

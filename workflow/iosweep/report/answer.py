@@ -119,16 +119,16 @@ def _card(best: Best, place: str, shares: PublishedShares, told: Shared) -> Card
     units = formats.units_of(best.column, result.kind)
     more = ""
     if latency and (tail := best.metrics.get("latency_p99_s")):
-        more = f"p99 {formats.quantity(tail.median, units)}"
+        more = f"p99 {formats.quantity(tail.figure, units)}"
     elif not latency and result.nodes > 1:
-        more = f"{formats.quantity(metric.mean / result.nodes, units)} per node"
+        more = f"{formats.quantity(metric.figure / result.nodes, units)} per node"
     incomplete = "" if best.confirmed else caveats.describe_incomplete(result)
     spread = formats.spread(metric, units) if metric.n > 1 or not incomplete else ""
     hosts = "nodes in turn" if result.in_turn else "different nodes" if result.host_sets > 1 else ""
     published = (one.text for one in shares.get((result.point, result.phase), ()) if one.published.lowest == latency)
     return Card(
         label=f"{formats.phase(result.phase)}{' latency' if latency else ''}",
-        value=formats.quantity(metric.mean, units),
+        value=formats.quantity(metric.figure, units),
         more=more,
         spread=", ".join(filter(None, (spread, hosts))),
         incomplete=incomplete,

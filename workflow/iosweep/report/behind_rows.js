@@ -13,7 +13,7 @@ function overTime({repetition, drawings = [], elsewhere, none}) {
   if (none) return [told(`No figures over time: ${none}.`)];
   if (elsewhere) return [told(`Rates over time of repetition ${repetition}: in series.parquet, this page has those of other points.`)];
   if (!drawings.length) return [];
-  return [told(`Over time, in repetition ${repetition}, the nearest to the median:`), element("div", {class: "series"}, ...drawings.map(small))];
+  return [told(`Over time, in repetition ${repetition}, the nearest to the figure:`), element("div", {class: "series"}, ...drawings.map(small))];
 }
 
 // A figure with lines from zero to its maximum, each from the middle of an interval to that of the next.

@@ -74,7 +74,7 @@ def _strip(found: Comparison, one: Difference, edge: float) -> dict[str, object]
 
 def _shares(one: Difference) -> tuple[float, float, float]:
     assert one.change is not None
-    low, high = one.change.within()
+    low, high = comparison.within(one.change)
     return low, one.change.share, high
 
 

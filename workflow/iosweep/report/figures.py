@@ -246,8 +246,6 @@ def _rate_figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> F
     notes = []
     if drawable:
         notes.append(BARS[bars])
-        if len(lines) > 1 and bars != "none":
-            notes.append("p99: median of the repetitions' 99th percentiles.")
     notes += (text for _, text in caveats.warn_unlike_hosts(drawable))
     notes += (text[0].upper() + text[1:] for text in caveats.warn_unlike_builds(drawable))
     if lacking := sum(result.lacking for result in drawable):
@@ -305,7 +303,7 @@ def _marks(
     what += [caveats.name_builds(result)] if with_build else []
     for measure, metric in metrics:
         low, high = _ends(metric, bars)
-        y = metric.median if measure == "p99" else metric.mean
+        y = metric.figure
         yield structs.replace(
             mark,
             measure=measure,
@@ -314,7 +312,7 @@ def _marks(
             high=high / unit.size,
             each=tuple(value / unit.size for value in metric.values) if metric.n > 1 else None,
             value=formats.quantity(y, units),
-            spread=formats.spread(metric, units, interval=measure != "p99"),
+            spread=formats.spread(metric, units),
             what=", ".join(what),
             point=result.point,
         )

@@ -127,7 +127,7 @@ def render(results: Path) -> str:
     summary = results_table.sort_results(summarize(campaign.rows), about.sweeps)
     drawings = figures(campaign, summary)
     shares = acceptance.published_shares(summary, about.sweeps)
-    repetitions = results_table.find_median_repetitions(summary)
+    repetitions = results_table.find_typical_repetitions(summary)
     latencies = load_latencies(results, results_table.find_counted_repetitions(summary))
     content = {
         "campaign": about.campaign,

@@ -212,7 +212,7 @@ def _columns(results: Sequence[PointSummary], shares: PublishedShares) -> Iterat
             if name == "ops_per_s":
                 yield Column("95\u00a0% CI", "number", "ci95", "± %", rank=2), _half_width
                 yield Column("grade", "text", "grade", rank=5), lambda r: r.headline.grade if r.headline else None
-                for of, attribute in (("median", "median"), ("min", "low"), ("max", "high")):
+                for of, attribute in (("min", "low"), ("max", "high")):
                     yield Column(of, "number", of, unit, rank=7), _of_operations(attribute)
     if shares:
         best = {key: first for key, (first, *_) in shares.items()}
@@ -238,7 +238,7 @@ def _parameter(name: str, option: Option) -> _Read:
 
 
 def _figure(name: str, size: float) -> _Read:
-    return lambda result: _scaled(result.typical(name), size)
+    return lambda result: _scaled(result.figure(name), size)
 
 
 def _half_width(result: PointSummary) -> Cell:
@@ -332,7 +332,7 @@ def _metadata(
 
 
 def _cell(result: PointSummary | None) -> SummaryCell:
-    """The mean, and below it confidence interval, smallest and largest repetition, and standard deviation."""
+    """The figure, and below it confidence interval, smallest and largest repetition, and standard deviation."""
     if result is None:
         return SummaryCell("", (), "")
     metric = result.headline
@@ -347,7 +347,7 @@ def _cell(result: PointSummary | None) -> SummaryCell:
         lines.append(f"min {formats.number(metric.low)}, max {formats.number(metric.high)}")
         iterations = " iterations" if metric.iterations > 1 else ""
         lines.append(f"std dev {formats.number(metric.sd)} (n = {metric.n * metric.iterations}{iterations})")
-    return SummaryCell(formats.number(metric.mean), tuple(lines), result.verdict)
+    return SummaryCell(formats.number(metric.figure), tuple(lines), result.verdict)
 
 
 # behind a row: its repetitions
@@ -446,12 +446,12 @@ class OverTime(Struct, frozen=True, omit_defaults=True):
     none: str = ""
 
 
-def find_median_repetitions(results: Iterable[PointSummary]) -> dict[PhaseKey, int]:
-    """The repetition of each phase whose headline is nearest to the median; the first if none counts."""
+def find_typical_repetitions(results: Iterable[PointSummary]) -> dict[PhaseKey, int]:
+    """The repetition of each phase whose headline is nearest to the figure; the first if none counts."""
     found = {}
     for result in results:
         rows = [row for row in result.rows if row.repetition is not None]
-        middle = result.headline.median if result.headline else 0.0
+        middle = result.headline.figure if result.headline else 0.0
         counted = [row for row in rows if row.verdict in COUNTED and result.metric in row.figures]
         nearest = min(
             counted or rows[:1], key=lambda row: abs(row.figures.get(result.metric, 0.0) - middle), default=None

@@ -179,6 +179,7 @@ class RecordHead(Document, frozen=True, kw_only=True):
     point: Name
     repetition: TryNumber = 1
     attempt: TryNumber = 1
+    session: str | None = None  # a run of an allocation: its Slurm job, or the time when it began
     intact: bool = True  # the archive is there, with the size that was stored (set by the store)
     host: str
     hosts: tuple[str, ...] = ()
@@ -211,7 +212,6 @@ class JudgedRecord(RecordHead, frozen=True, kw_only=True):
     node: str  # key of the first node's facts
     nodes: dict[str, str] = field(default_factory=dict)  # host -> key of its facts
     launcher: Launcher | None = None
-    session: str | None = None  # a run of an allocation: its Slurm job, or the time when it began
     build: str | None = None  # key of the build document
     rows: tuple[JudgedPhase, ...] = ()
 
