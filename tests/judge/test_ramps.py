@@ -13,6 +13,7 @@ from iosweep.plan.model import Plan
 from iosweep.store.record import Missing, Needs, RecordHead
 
 DEPTHS = [1, 2, 4, 8, 16, 32]
+SKIPPED = "skipped: no certain gain in two steps above queue depth 2"
 RAMP = "queue_depth"
 
 
@@ -29,9 +30,13 @@ def steps(*figures: list[float] | None) -> list[dict[str, list[float]] | None]:
     ("figures", "found"),
     [
         ([[10], [20], [20.5], [20.1], None], Reached(4, top=1)),  # two steps gained less than 10 %
-        ([[10], [20], [20.5], [19], [80]], Reached(4, top=1)),  # what is beyond the end does not count
+        ([[10], [20], [20.5], [19], None, None, [20]], Reached(4, top=1)),
+        ([[10], [20], [20.5], [19], None, None, [40]], Reached(7)),  # the last step shows that there is more
+        ([[10], [20], [20.5], [19], [40], None, [40]], Reached(7)),
+        ([[10], [20], [20.5], [19], [40], [40], [40], [40]], Reached(7, top=4)),
+        ([[10], [20], [20.5], [19], None, None, []], Reached(4, top=1)),  # the last step has no figure
         ([[10, 10], [10.4, 10.4], [10.8, 10.8], [11.3, 11.3]], Reached(4)),  # more than 3 %, and no noise
-        ([[10, 10], [10.2, 10.2], [10.3, 10.3], [11.3, 11.3]], Reached(3, top=0)),
+        ([[10, 10], [10.2, 10.2], [10.3, 10.3], [10.2, 10.2]], Reached(3, top=0)),
         ([[9, 11], [10, 12], [11, 10], [9, 13]], Reached(3, top=0)),  # the noise explains it
         ([[10], [], [20], [20]], Reached(4)),  # a step without a figure neither gains nor stays behind
         ([[10], [20], [39, 43], [41, 40], [40, 41]], Reached(5, top=2)),  # the noise of all steps, not of the first two
@@ -56,45 +61,58 @@ def test_it_is_climbed_step_by_step(plan: Plan) -> None:
             value = next(p.options["queue_depth"] for p in plan.points if p.id == point)
             order.append((value, number))
             stored.setdefault(point, {})[number] = result(point, number, min(value, 4.0))
-    assert order[:5] == [(1, 1), (2, 1), (4, 1), (8, 1), (16, 1)]
-    assert sorted(order[5:]) == [(d, 2) for d in (1, 2, 4, 8, 16)]
+    assert order[:6] == [(1, 1), (32, 1), (2, 1), (4, 1), (8, 1), (16, 1)]
+    assert sorted(order[6:]) == [(d, 2) for d in DEPTHS]
     assert find(plan, stored, {}, HERE).expected == {}
 
 
-def test_what_is_not_needed_has_a_reason(plan: Plan) -> None:
-    found = open_repetitions(plan, measured(plan, {1: [1.0] * 2, 2: [2.0] * 2, 4: [2.0] * 2, 8: [2.0] * 2}), ())
-    assert found.unneeded == {depth(plan, d): "not needed: no certain gain above queue depth 2" for d in (16, 32)}
+def test_what_is_skipped_has_a_reason(plan: Plan) -> None:
+    flat = {1: [1.0] * 2, 2: [2.0] * 2, 4: [2.0] * 2, 8: [2.0] * 2}
+    found = open_repetitions(plan, measured(plan, flat | {32: [2.0] * 2}), ())
+    assert found.unneeded == {depth(plan, 16): f"{SKIPPED}, nor at queue depth 32"}
     assert (found.now, found.later) == ({}, {})
+    found = open_repetitions(plan, measured(plan, flat), ())  # nothing is claimed about a value before it is measured
+    assert (found.unneeded, found.now) == ({depth(plan, 16): SKIPPED}, {depth(plan, 32): [1, 2]})
+
+
+def test_a_curve_that_is_flat_and_then_rises_is_climbed_to_its_end(plan: Plan) -> None:
+    stepped = {1: [1.0] * 2, 2: [1.0] * 2, 4: [1.0] * 2, 32: [2.0] * 2}
+    found = open_repetitions(plan, measured(plan, stepped), ())
+    assert found.unneeded == {}
+    assert (found.now, found.later) == ({depth(plan, 8): [1, 2]}, {depth(plan, 16): 2})
 
 
 def test_a_point_that_another_sweep_asks_for_is_measured(tmp_path: Path) -> None:
     text = document(axes={"queue_depth": DEPTHS}, repetitions=1, ramp=RAMP)
-    text["sweeps"].append(text["sweeps"][0] | {"name": "whole", "axes": {"queue_depth": [32]}})
+    text["sweeps"].append(text["sweeps"][0] | {"name": "whole", "axes": {"queue_depth": [16]}})
     del text["sweeps"][1]["ramp"]
     plan = make(tmp_path, text)
-    assert left(plan, {}, {}, HERE) == {"1-node": {depth(plan, 1): [1], depth(plan, 32): [1]}}
-    found = open_repetitions(plan, measured(plan, {d: [1.0] for d in (1, 2, 4, 32)}), ())
-    assert set(found.unneeded) == {depth(plan, 8), depth(plan, 16)}
+    assert left(plan, {}, {}, HERE) == {"1-node": {depth(plan, d): [1] for d in (1, 16, 32)}}
+    found = open_repetitions(plan, measured(plan, {d: [1.0] for d in (1, 2, 4, 16, 32)}), ())
+    assert set(found.unneeded) == {depth(plan, 8)}
 
 
 def test_each_combination_of_the_others_has_its_climb(tmp_path: Path) -> None:
     axes = {"queue_depth": [4, 1, 2], "threads_per_node": [1, 2]}
     plan = make(tmp_path, document(axes=axes, repetitions=1, ramp=RAMP))
     assert [climb.values for climb in climbs(plan)] == [(1, 2, 4)] * 2
-    assert len(left(plan, {}, {}, HERE)["1-node"]) == 2
+    assert len(left(plan, {}, {}, HERE)["1-node"]) == 2 * 2  # the first step and the last
 
 
 def test_over_nodes_each_job_decides_by_what_is_stored(tmp_path: Path) -> None:
-    plan = make(tmp_path, document(axes={"nodes": [1, 2, 4, 8]}, repetitions=1, ramp="nodes"))
+    plan = make(tmp_path, document(axes={"nodes": [1, 2, 4, 8, 16]}, repetitions=1, ramp="nodes"))
     points = [a.points[0].id for a in plan.allocations]
     here = replace(HERE, launcher=None)
-    assert list(left(plan, {}, {}, here)) == ["1-node", "2-nodes", "4-nodes", "8-nodes"]  # all may be submitted
+    assert len(left(plan, {}, {}, here)) == 5  # all may be submitted
     stored = {point: {1: result(point, 1, 5.0)} for point in points[:3]}
-    assert left(plan, stored, {}, here) == {}
-    assert open_repetitions(plan, stored, ()).unneeded == {points[3]: "not needed: no certain gain above 1 node"}
+    assert list(left(plan, stored, {}, here)) == ["16-nodes"]
+    above = "skipped: no certain gain in two steps above 1 node"
+    assert open_repetitions(plan, stored, ()).unneeded == {points[3]: above}
+    stored[points[4]] = {1: result(points[4], 1, 5.0)}
+    assert open_repetitions(plan, stored, ()).unneeded == {points[3]: f"{above}, nor at 16 nodes"}
 
 
 def test_a_step_that_cannot_be_measured_is_passed_over(plan: Plan) -> None:
     missing = {depth(plan, 1): Missing(Needs(tool="fio"), "fio is not installed")}
     here = replace(HERE, tools={"fio": None})
-    assert left(plan, {}, missing, here) == {"1-node": {depth(plan, 2): [1, 2]}}
+    assert left(plan, {}, missing, here) == {"1-node": {depth(plan, d): [1, 2] for d in (2, 32)}}

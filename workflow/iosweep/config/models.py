@@ -186,7 +186,8 @@ class Sweep(Strict):
         None,
         description="An axis whose values are climbed in ascending order, for each combination of the others, until two"
         " steps in a row gained nothing over the best one before, in any phase: at most 3 %, or not more than the"
-        " repetitions' noise explains. Values above are not needed.",
+        " repetitions' noise explains. The last value is always measured; if it is a gain, the climb goes on. Values in"
+        " between are skipped.",
     )
 
 

@@ -19,7 +19,7 @@ from iosweep.plan.forecast import longest_of
 from iosweep.plan.headline_groups import HeadlineGroup
 from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.store.record import RecordHead
-from iosweep.tools import Value, parameters
+from iosweep.tools import Option, Value, parameters
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,16 @@ def candidate(point: str, repetitions: Iterable[tuple[float | None, bool]]) -> C
 
 
 def best(candidates: Iterable[Candidate | None], lowest: bool = False) -> Candidate | None:
-    """The candidate with the best mean, undisturbed ones first, then by name; None without candidates."""
+    """The candidate with the best geometric mean, undisturbed ones first, then by name; None without candidates."""
     sign = 1 if lowest else -1
     return min(
-        filter(None, candidates), key=lambda c: (not c.undisturbed, sign * fmean(c.values), c.point), default=None
+        filter(None, candidates), key=lambda c: (not c.undisturbed, sign * _mean_log(c.values), c.point), default=None
     )
+
+
+def _mean_log(values: Sequence[float]) -> float:
+    """The logarithm of the geometric mean."""
+    return fmean(math.log(value) if value > 0 else -math.inf for value in values)
 
 
 def selection(point: Point, counted: Mapping[int, RecordHead]) -> dict[int, RecordHead]:
@@ -138,10 +143,39 @@ def climbs(plan: Plan) -> Iterator[Climb]:
 
 @dataclass(frozen=True)
 class Reached:
-    """Progress of a climb."""
+    """Progress of a climb. needed: number of points, from the first, that have to be measured beside the last one; top:
+    the last step with a gain, if the climb has ended."""
 
-    needed: int  # number of points, from the first, that have to be measured
-    top: int | None = None  # the last step with a gain, if the climb has ended
+    needed: int
+    top: int | None = None
+
+
+def reached(steps: Sequence[Figures | None]) -> Reached:
+    """Progress of a climb. steps: the figures of each step in order, None if it was not measured.
+
+    A phase ends its climb after FLAT_STEPS steps without a gain, unless its last step is a gain over all of them: then
+    there is a step up between them. The climb ends when all phases have ended it. Steps that were not measured are
+    skipped: the caller decides whether to wait for them. A step without a figure is neither a gain nor flat.
+    """
+    ends: list[tuple[int, int]] = []  # for each phase: the step that ends the climb, the last step with a gain
+    for phase in dict.fromkeys(p for step in steps for p in step or ()):
+        positive = {i: [math.log(v) for v in (step or {}).get(phase, ()) if v > 0] for i, step in enumerate(steps)}
+        logs = {i: values for i, values in positive.items() if values}
+        noise = deviation(list(logs.values()))
+        highest: list[float] | None = None
+        top = flat = 0
+        for i, values in logs.items():
+            top, flat = (i, 0) if highest is None or _gains(values, highest, noise) else (top, flat + 1)
+            if highest is None or fmean(values) > fmean(highest):
+                highest = values
+            if flat >= FLAT_STEPS and not _gains(logs[max(logs)], highest, noise):
+                ends.append((i, top))
+                break
+        else:
+            return Reached(len(steps))
+    if not ends:
+        return Reached(len(steps))
+    return Reached(max(end for end, _ in ends) + 1, max(top for _, top in ends))
 
 
 def deviation(logs: Sequence[Sequence[float]]) -> tuple[float, int] | None:
@@ -151,37 +185,14 @@ def deviation(logs: Sequence[Sequence[float]]) -> tuple[float, int] | None:
     return math.sqrt(sum((value - fmean(values)) ** 2 for values in logs for value in values) / freedom), freedom
 
 
-def reached(steps: Sequence[Figures | None]) -> Reached:
-    """Progress of a climb. steps: the figures of each step in order, None if it was not measured.
-
-    Steps that were not measured are skipped: the caller decides whether to wait for them. A step without a figure is
-    neither a gain nor flat. Noise is pooled over all steps, because two steps alone have too few repetitions.
-    """
-    ends: list[tuple[int, int]] = []  # for each phase: the step that ends the climb, the last step with a gain
-    for phase in dict.fromkeys(p for step in steps for p in step or ()):
-        logs = {i: [math.log(v) for v in (step or {}).get(phase, ()) if v > 0] for i, step in enumerate(steps)}
-        noise = deviation([values for values in logs.values() if values])
-        highest: list[float] | None = None
-        top = flat = 0
-        for i, values in logs.items():
-            if not values:
-                continue
-            gain = math.inf if highest is None else fmean(values) - fmean(highest)
-            least = math.log1p(LEAST_GAIN_OF_ONE)
-            if noise:  # a gain must also exceed half of its 95 % interval
-                error = noise[0] * math.sqrt(1 / len(values) + 1 / len(highest or values))
-                least = max(math.log1p(LEAST_GAIN), student_t(noise[1]) * error)
-            top, flat = (i, 0) if gain > least else (top, flat + 1)
-            if flat == FLAT_STEPS:
-                ends.append((i, top))
-                break
-            if gain > 0:
-                highest = values
-        else:
-            return Reached(len(steps))
-    if not ends:
-        return Reached(len(steps))
-    return Reached(max(end for end, _ in ends) + 1, max(top for _, top in ends))
+def _gains(logs: Sequence[float], highest: Sequence[float], noise: tuple[float, int] | None) -> bool:
+    """Whether a step is certainly higher than the highest one before. noise: pooled over all steps, because two steps
+    have too few repetitions."""
+    least = math.log1p(LEAST_GAIN_OF_ONE)
+    if noise:  # a gain must also exceed half of its 95 % interval
+        error = noise[0] * math.sqrt(1 / len(logs) + 1 / len(highest))
+        least = max(math.log1p(LEAST_GAIN), student_t(noise[1]) * error)
+    return fmean(logs) - fmean(highest) > least
 
 
 def figures(repetitions: Iterable[RecordHead]) -> dict[str, list[float]]:
@@ -202,7 +213,8 @@ def ramped(
     figures: point -> its figures, None or missing if it was never measured; absent: points that are not measured (now),
     so that no climb waits for them.
 
-    A point of several sweeps is measured if any of them needs it. A climb waits only for steps of the same allocation:
+    The last step that can be measured always is: a curve may be flat for a while, and then rise. A point of several
+    sweeps is measured if any of them needs it. A climb waits only for steps of the same allocation:
     another allocation is another job, which reads the store when it runs.
     """
     needed: set[str] = set()
@@ -213,16 +225,16 @@ def ramped(
     for climb in climbs(plan):
         progress = reached([figures.get(p.id) for p in climb.points])
         option = next(option for option in parameters().values() if option.name == climb.axis)
-        top = climb.values[progress.top or 0]
-        limit = f"{option.shown} {top}"
-        if option.singular:
-            limit = f"{top} {option.singular if top == 1 else option.shown}"
+        last = max((i for i, p in enumerate(climb.points) if p.id not in absent), default=0)
+        reason = f"skipped: no certain gain in two steps above {_shown(option, climb.values[progress.top or 0])}"
+        if figures.get(climb.points[last].id):
+            reason += f", nor at {_shown(option, climb.values[last])}"
         awaited: set[str] = set()  # allocations with an earlier step that is not measured yet
         for step, point in enumerate(climb.points):
-            if not without_ramp.isdisjoint(point.sweeps):
+            if step == last or not without_ramp.isdisjoint(point.sweeps):
                 needed.add(point.id)
             elif step >= progress.needed:
-                unneeded[point.id] = f"not needed: no certain gain above {limit}"
+                unneeded[point.id] = reason
             elif allocations[point.id] in awaited:
                 waiting.add(point.id)
             else:
@@ -231,3 +243,10 @@ def ramped(
                 awaited.add(allocations[point.id])
     waiting -= needed
     return {p: reason for p, reason in unneeded.items() if p not in needed | waiting}, waiting
+
+
+def _shown(option: Option, value: int) -> str:
+    """`queue depth 8`, `1 node`."""
+    if option.singular:
+        return f"{value} {option.singular if value == 1 else option.shown}"
+    return f"{option.shown} {value}"
