@@ -102,9 +102,3 @@ def test_a_size_is_never_rounded() -> None:
         (30198988800, "28.125 GiB"), ((5 << 30) + 1024, "5,368,710,144 B"), (3 << 40, "3 TiB"),
     ):  # fmt: skip
         assert formats.size(size) == text
-
-
-def test_an_interval_that_says_nothing_is_not_printed() -> None:
-    """As two repetitions that scatter have it."""
-    for known, shown in (((0.000052, 2283.17), False), ((0.0, 0.5), False), ((0.05, 2.0), True), ((0.0, 0.0), True)):
-        assert ("too uncertain" not in formats.percent(0.34, known)) == shown, known

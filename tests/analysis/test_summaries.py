@@ -22,7 +22,7 @@ from iosweep.analysis.summary import (
 from iosweep.judge import remaining
 from iosweep.judge.best import fresh_numbers
 from iosweep.judge.findings import FOLLOWS, join_reasons, split_reasons
-from iosweep.judge.statistics import interval
+from iosweep.judge.statistics import Estimate, estimate, make_sample
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.model import Point
 from iosweep.store.record import MeasuredTarget, PhaseVerdict, RecordHead, SlurmJob, ToolBuild
@@ -35,14 +35,20 @@ from results_factory import G, check, row, sweep_facts
 RATES = {1: [100.0, 102.0, 98.0], 2: [200.0, 204.0, 196.0], 4: [201.0, 207.0, 198.0]}
 
 
+def estimated(values: list[float]) -> Estimate | None:
+    sample = make_sample({(None, number): value for number, value in enumerate(values)})
+    return sample and estimate([sample])
+
+
 class TestSummary:
     def test_the_statistics_of_known_values(self) -> None:
-        found = summarize_values([10.0, 12.0, 14.0], interval([10.0, 12.0, 14.0]))
-        assert (found.n, found.mean, found.median, found.low, found.high, found.sd) == (3, 12, 12, 10, 14, 2)
-        assert found.interval is not None
-        assert found.interval.low < 10 < 14 < found.interval.high
-        assert found.ci95_share == pytest.approx(0.52, abs=0.01)
-        assert found.grade is None
+        found = summarize_values([10.0, 12.0, 14.0], estimated([10.0, 12.0, 14.0]))
+        assert (found.n, found.low, found.high, found.sd) == (3, 10, 14, 2)
+        assert found.figure == pytest.approx((10 * 12 * 14) ** (1 / 3))
+        assert found.estimate and found.estimate.low < 10 < 14 < found.estimate.high
+        assert (found.interval, found.ci95_share, found.grade) == (None, None, None)  # too wide to be shown
+        narrow = summarize_values([10.0, 11.0, 12.0], estimated([10.0, 11.0, 12.0]))
+        assert narrow.ci95_share == pytest.approx(0.25, abs=0.01)
         alone = summarize_values([10.0])
         assert (alone.n, alone.sd, alone.interval, alone.ci95_share) == (1, None, None, None)
 
@@ -89,13 +95,14 @@ class TestSummary:
         rows = [row(repetition=i, verdict=v, ops_per_s=10.0**i) for i, v in enumerate(VERDICTS[:3])]
         [result] = summarize(rows)
         assert (result.verdict, result.used, result.measured) == ("invalid", 2, 3)
-        assert result.headline and result.headline.mean == 5.5
+        assert result.headline and result.headline.figure == pytest.approx(10**0.5)
 
-    def test_percentiles_are_not_averaged(self) -> None:
-        rows = [row(repetition=i, latency_p99_s=p, latency_mean_s=p) for i, p in enumerate([1.0, 2.0, 9.0], 1)]
-        (result,) = summarize(rows)
-        assert (result.typical("latency_p99_s"), result.typical("latency_mean_s")) == (2, 4)
-        assert result.typical("bandwidth_bytes_per_s") is None
+    def test_a_figure_is_the_geometric_mean_and_exact_where_all_are_equal(self) -> None:
+        for values, figure in (([1.0, 2.0, 4.0], 2.0), ([1e6] * 3, 1e6), ([0.3], 0.3), ([0.0, 5.0], 0.0)):
+            (result,) = summarize([row(repetition=i, latency_mean_s=value) for i, value in enumerate(values, 1)])
+            found = result.figure("latency_mean_s")
+            assert found == (pytest.approx(figure) if len(set(values)) > 1 else figure), values
+        assert result.figure("bandwidth_bytes_per_s") is None
 
     def test_phases_have_titles_and_stand_in_the_order_in_which_they_run(self) -> None:
         for tool in tools().values():
@@ -150,9 +157,9 @@ class TestQuantities:
     def test_the_range_is_shown_where_repetitions_do_not_agree(self) -> None:
         """Their interval is that of their phase, and not theirs."""
         values = [10.0, 10.0, 100.0], [10.0, 10.1, 10.2], [32e3, 53.3e3, 45e3]
-        wide, narrow, apart = (summarize_values(v, interval(v)) for v in values)
-        assert formats.spread(apart, formats.IOPS) == "not repeatable: 32.0 to 53.3 k IOPS (n = 3)"
-        assert formats.spread(wide, formats.IOPS) == "not repeatable: 10.0 to 100 IOPS (n = 3)"
+        wide, narrow, apart = (summarize_values(v, estimated(v)) for v in values)
+        assert formats.spread(apart, formats.IOPS) == "32.0 to 53.3 k IOPS (n = 3)"
+        assert formats.spread(wide, formats.IOPS) == "10.0 to 100 IOPS (n = 3)"
         assert formats.spread(narrow, formats.IOPS) == "± 2.5 % (95 % CI, n = 3)"
 
 
@@ -195,14 +202,17 @@ class TestChoice:
         assert best(disturbed).result.point == "p2"
         found = best(doubted(disturbed, "p4", 2))
         assert (found.result.point, found.verdict) == ("p4", "suspect")
-        assert found.metric.mean == 200.0  # as in the tables, where the suspect repetition counts
+        assert found.metric.figure == pytest.approx(
+            (260 * 90 * 250) ** (1 / 3)
+        )  # as in the tables, where the suspect repetition counts
         # a point that is mostly disturbed or failed cannot be chosen
         assert best(doubted(disturbed, "p4", 1, 2)).result.point == "p2"
 
     def test_a_confirmed_figure_is_of_the_fresh_repetitions_alone(self) -> None:
         found = best([*rows(), *rows({4: [150.0, 151.0, 149.0]}, confirms=True)])
-        assert (found.result.point, found.confirmed, found.metric.mean, found.metric.n) == ("p4", True, 150.0, 3)
-        assert found.result.metrics["ops_per_s"].mean == pytest.approx(202.0)  # points stay comparable
+        assert (found.result.point, found.confirmed, found.metric.n) == ("p4", True, 3)
+        assert found.metric.figure == pytest.approx(150, rel=1e-4)
+        assert found.result.metrics["ops_per_s"].figure == pytest.approx(202.0, rel=1e-3)  # points stay comparable
         assert found.result.used == 3
 
     def test_fresh_repetitions_in_doubt_count_and_invalid_ones_confirm_nothing(self) -> None:
@@ -243,7 +253,7 @@ def test_the_runner_and_the_report_agree_on_the_best_point_and_on_when_to_stop(t
         wanted = remaining.open_before_confirming(allocation, chose, plan.points)
         for one in summary:
             if one.headline and one.headline.n >= 3:
-                interval = one.headline.interval
+                interval = one.headline.estimate
                 assert (one.point in wanted) == (interval is not None and interval.half_width_share > 0.20)
                 assert one.point in wanted or interval is None or one.headline.grade
                 seen["wanted" if one.point in wanted else "enough" if interval else "no interval"] += 1

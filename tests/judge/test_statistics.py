@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,20 +19,28 @@ from iosweep.judge.agreement import (
     RepeatedFigure,
     agree,
     agreements,
-    intervals,
+    estimates,
     precise,
     verdict_columns,
 )
 from iosweep.judge.statistics import (
     ALPHA,
     LEAST_NIGHTS,
+    Estimate,
     Noise,
-    change,
-    common_change,
+    Round,
+    Sample,
+    alpha_of_look,
+    estimate,
     grade,
     holm,
-    interval,
-    pooled,
+    make_sample,
+    pool,
+    ratio,
+    ratio_of_rounds,
+    ratio_of_sessions,
+    remove_rounds,
+    repetitions_to_exclude,
 )
 from iosweep.store.record import Finding, Verdict
 
@@ -40,93 +49,191 @@ pytestmark = pytest.mark.unit
 A, B = [98.0, 101.0, 103.0, 99.0], [90.0, 93.0, 91.0, 95.0, 92.0]
 
 
+def rounds(values: Sequence[float], session: str | None = None) -> dict[Round, float]:
+    return {(session, number): value for number, value in enumerate(values, 1)}
+
+
+def sample(values: Sequence[float], session: str | None = None) -> Sample:
+    made = make_sample(rounds(values, session))
+    assert made
+    return made
+
+
+def alone(values: Sequence[float], noise: Noise | None = None) -> Estimate:
+    found = estimate([sample(values)], noise)
+    assert found
+    return found
+
+
 def lognormal(seed: int, points: int, sd: float, n: int = 5) -> list[list[float]]:
     draw = random.Random(seed)
     return [[100 * draw.lognormvariate(0, sd) for _ in range(n)] for _ in range(points)]
 
 
-# Intervals
+# Figures
 
 
-def test_without_two_values_above_zero_there_is_no_interval() -> None:
-    for values in ([], [1.0], [0.0, 1.0, 2.0], [-1.0, 1.0, 2.0]):
-        assert interval(values) is None, values
+def test_without_two_values_above_zero_there_is_no_estimate() -> None:
+    for values in ([], [0.0, 1.0, 2.0], [-1.0, 1.0, 2.0]):
+        assert make_sample(rounds(values)) is None, values
+    assert estimate([]) is None
+    assert estimate([sample([1.0])]) is None
     assert grade(None) is None
-    assert grade(interval([100.0, 100.0])) is None  # two repetitions have no grade
+    assert grade(alone([100.0, 100.0])) is None  # two repetitions have no grade
 
 
 def test_the_grade_is_how_far_the_interval_reaches() -> None:
     for step, expected in ((0.0, "A"), (0.04, "A"), (0.06, "B"), (0.12, "C"), (0.24, None)):
-        assert grade(interval([math.exp(step * x) for x in (-1, -0.5, 0, 0.5, 1)])) == expected, step
+        assert grade(alone([math.exp(step * x) for x in (-1, -0.5, 0, 0.5, 1)])) == expected, step
 
 
 def test_the_interval_is_students_on_logarithms() -> None:
-    found = interval([math.exp(x) for x in (0.0, 0.01, 0.02, 0.03, 0.04)])
-    assert found is not None
+    found = alone([math.exp(x) for x in (0.0, 0.01, 0.02, 0.03, 0.04)])
     student = 2.776445 * math.sqrt(0.00025) / math.sqrt(5)  # tables: t of 4 degrees of freedom
     assert found.center == pytest.approx(math.exp(0.02))
     assert found.half_width_share == pytest.approx(math.expm1(student), rel=1e-5)
     assert (found.low * found.high) == pytest.approx(found.center**2)
 
 
+def test_an_interval_that_spans_more_than_a_factor_of_one_and_a_half_tells_nothing() -> None:
+    assert [alone([100.0, 100 * factor, 100 / factor]).tells for factor in (1.1, 1.3)] == [True, False]
+
+
 def test_a_point_that_looks_quiet_by_luck_is_not_believed_among_noisy_ones() -> None:
     lucky = [99.0, 100.0, 101.0, 100.0, 100.0]
-    points = [lucky, *lognormal(1, 23, 0.10)]
-    alone, among = interval(lucky), interval(lucky, pooled(points))
-    assert alone and among
-    assert grade(alone) == "A"
-    assert 0.07 < among.half_width_share < 0.15
+    noise = pool(map(sample, [lucky, *lognormal(1, 23, 0.10)]))
+    assert grade(alone(lucky)) == "A"
+    assert 0.07 < alone(lucky, noise).half_width_share < 0.15
     many = lucky * 3  # of more than ten, their own scatter is known
-    assert interval(many, pooled(points)) == interval(many)
+    assert alone(many, noise) == alone(many)
 
 
 def test_other_points_never_narrow_an_interval() -> None:
     points = [*lognormal(3, 23, 0.01), [60.0, 100.0, 140.0, 90.0, 120.0]]
-    noise = pooled(points)
+    noise = pool(map(sample, points))
     for point in points:
-        found, alone = interval(point, noise), interval(point)
-        assert found and alone and found.half_width_share >= alone.half_width_share
-    assert grade(interval(points[-1], noise)) is None
+        assert alone(point, noise).half_width_share >= alone(point).half_width_share
+    assert grade(alone(points[-1], noise)) is None
 
 
 def test_one_noisy_point_does_not_set_the_noise_of_its_phase() -> None:
     quiet = lognormal(4, 8, 0.001)
-    with_one, without = pooled([*quiet, [60.0, 100.0, 140.0, 90.0, 120.0]]), pooled(quiet)
+    with_one, without = (pool(map(sample, own)) for own in ([*quiet, [60.0, 100.0, 140.0, 90.0, 120.0]], quiet))
     assert with_one and without
     assert with_one.variance < 2 * without.variance
 
 
-# Differences
+def test_sessions_that_differ_by_more_than_their_rounds_set_the_interval() -> None:
+    quiet = [100.0, 101.0, 99.0]
+    apart = sample(quiet, "a") | sample([value * 1.3 for value in quiet], "b")
+    together = sample(quiet, "a") | sample(quiet, "b")
+    wide, narrow = estimate([apart]), estimate([together])
+    assert wide and narrow
+    assert wide.error == pytest.approx(math.log(1.3) / 2)
+    assert narrow.error < 0.01
 
 
-def test_without_others_it_is_welchs_test_on_logarithms() -> None:
-    found = change(B, A, (None, None))
-    assert found is not None
+# Ratios
+
+
+def test_points_of_a_campaign_are_compared_round_by_round() -> None:
+    disturbed = [1.0, 0.8, 1.1, 0.9, 1.3]
+    a, b = ([100 * by * r for by, r in zip(disturbed, own, strict=True)] for own in ([1.0] * 5, [0.9] * 5))
+    found = ratio([(sample(b), sample(a))])
+    assert found
+    assert found.center == pytest.approx(0.9)
+    assert found.half_width_share < 0.01
+    expected = stats.ttest_rel([math.log(x) for x in A], [math.log(x) for x in B[:4]])
+    paired = ratio([(sample(A), sample(B))])  # the fifth round has no partner
+    assert paired and paired.p() == pytest.approx(float(expected.pvalue))
+
+
+def test_without_common_rounds_it_is_welchs_test_on_logarithms() -> None:
+    found = ratio([(sample(B, "job 2"), sample(A, "job 1"))])
     expected = stats.ttest_ind([math.log(x) for x in B], [math.log(x) for x in A], equal_var=False)
-    assert found.p == pytest.approx(float(expected.pvalue))
+    assert found and found == ratio_of_rounds([(sample(B), sample(A))])
+    assert found.p() == pytest.approx(float(expected.pvalue))
     low, high = expected.confidence_interval()
-    assert found.within() == pytest.approx((math.expm1(low), math.expm1(high)))
+    assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
     assert found.share < 0
 
 
-def test_with_equal_numbers_it_is_welchs_test_of_the_rounds_means() -> None:
+def test_what_disturbs_a_round_is_removed_and_the_scatter_of_each_point_stays() -> None:
+    draw = random.Random(6)
+    effects = [draw.gauss(0, 0.2) for _ in range(40)]
+    own = [*([0.01] * 7), 0.05]
+    points: list[Sample] = [
+        {(None, r): k + effects[r] + draw.gauss(0, sd) for r in range(40)} for k, sd in enumerate(own)
+    ]
+    for before, after, sd in zip(points, remove_rounds(points), own, strict=True):
+        logs = [*after.values()]
+        assert sum(logs) == pytest.approx(sum(before.values()))
+        assert math.sqrt(statistics.variance(logs)) == pytest.approx(sd, rel=0.4)
+    assert remove_rounds(points[:3]) == [pytest.approx(point) for point in points[:3]]  # too few to know the effects
+
+
+def test_a_group_is_compared_by_the_means_of_its_rounds() -> None:
     draw = random.Random(4)
     sides = [[[draw.lognormvariate(0, 0.1) for _ in range(5)] for _ in range(3)] for _ in "ab"]
     means = [[sum(math.log(point[r]) for point in side) / 3 for r in range(5)] for side in sides]
-    expected = stats.ttest_ind(*means, equal_var=False)
-    found = common_change([(dict(enumerate(a)), dict(enumerate(b))) for a, b in zip(*sides, strict=True)])
-    assert found is not None
-    assert found.p == pytest.approx(float(expected.pvalue))
+    pairs = [(sample(a), sample(b)) for a, b in zip(*sides, strict=True)]
+    paired, apart = ratio(pairs), ratio_of_rounds(pairs)
+    assert paired and apart
+    assert paired.p() == pytest.approx(float(stats.ttest_rel(*means).pvalue))
+    assert apart.p() == pytest.approx(float(stats.ttest_ind(*means, equal_var=False).pvalue))
 
 
-def test_a_single_point_has_no_common_change() -> None:
-    assert common_change([({1: 1.0, 2: 2.0}, {1: 1.0, 2: 2.0})]) is None
+def test_campaigns_are_compared_by_their_sessions() -> None:
+    def campaign(*levels: float) -> Sample:
+        return {
+            key: log for k, level in enumerate(levels) for key, log in sample([level * x for x in A], f"{k}").items()
+        }
+
+    found = ratio_of_sessions([(campaign(0.9, 1.0, 1.1), campaign(1.2, 1.1))])
+    expected = stats.ttest_ind([math.log(x) for x in (0.9, 1.0, 1.1)], [math.log(x) for x in (1.2, 1.1)])
+    assert found and found.p() == pytest.approx(float(expected.pvalue))
+    assert ratio_of_sessions([(campaign(1.0, 1.1), campaign(1.0))]) is None
+
+
+def test_two_points_within_a_thousandth_and_15_percent_apart_differ() -> None:
+    found = ratio([(sample([85.0, 85.08, 84.95, 85.02]), sample([100.0, 100.09, 99.93, 100.03]))])
+    assert found and found.p() < 1e-5
+    assert -0.16 < found.low - 1 < found.high - 1 < -0.14
+
+
+# Many comparisons, several looks
 
 
 def test_p_values_of_many_comparisons_are_raised_as_holm_does() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]) == []
     assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def test_looks_spend_their_risk() -> None:
+    assert alpha_of_look(1) == ALPHA
+    assert sum(alpha_of_look(look) / 2 for look in range(1, 50)) <= ALPHA  # a criterion is wrong on one side
+
+
+def test_the_repetitions_that_decide_exclude_the_value() -> None:
+    found = alone([100.0, 104.0, 96.0, 102.0])
+    needed = repetitions_to_exclude(99.0, found)
+    assert needed and needed > 4
+    larger = repetitions_to_exclude(99.0, found.at(ALPHA / 20))
+    assert larger and larger > needed
+    assert repetitions_to_exclude(found.center * 1.00001, found) is None
+
+
+def test_a_change_of_the_smallest_size_is_found_in_four_of_five_cases() -> None:
+    draw, found, of = random.Random(5), 0, 400
+    for _ in range(of):
+        logs = {(None, k): draw.gauss(0, 0.02) for k in range(15)}
+        own = estimate([logs])
+        assert own
+        least = own.smallest()
+        shifted = estimate([{key: log + math.log1p(least) for key, log in logs.items()}])
+        found += bool(shifted and shifted.p() < ALPHA)
+    assert 0.7 < found / of < 0.9
 
 
 # Changes of level in rows of nights
@@ -144,9 +251,8 @@ def nightly(nights: int, noise: float, seed: int, **losses: float) -> list[float
 def test_a_loss_is_found_with_its_night_and_size() -> None:
     [split] = statistics.level_changes({"a": nightly(30, 0.01, 1, n18=0.05)})["a"]
     assert abs(split.at - 18) <= 1
-    low, high = split.change.within()
-    assert low < -0.05 < high < 0
-    assert split.change.p < ALPHA
+    assert split.change.low < 0.95 < split.change.high < 1
+    assert split.change.p() < ALPHA
 
 
 def test_two_changes_have_their_nights() -> None:
@@ -172,7 +278,15 @@ ELSEWHERE: list[MeasuredOn] = [("n1", "1"), ("n2", "2")]
 
 
 def found(values: list[float], measured_on: list[MeasuredOn] | None = None) -> Finding:
-    return precise(RepeatedFigure(("fio", 1), "rand_read", values, measured_on=measured_on or []), interval(values))
+    return judge(figure(values, measured_on=measured_on or []))
+
+
+def judge(of: RepeatedFigure) -> Finding:
+    return precise(of, estimates([of])[0])
+
+
+def figure(values: Sequence[float], **facts: Any) -> RepeatedFigure:
+    return RepeatedFigure(("fio", 1), "rand_read", rounds(values), **facts)
 
 
 def test_repetitions_that_do_not_repeat_are_found(snapshot: SnapshotAssertion) -> None:
@@ -192,15 +306,13 @@ def test_repetitions_that_do_not_repeat_are_found(snapshot: SnapshotAssertion) -
         told.append(f"{values}: {found(values).evidence}")
     # a point may have both kinds, each with a width of its own
     fresh = [100.0, 160.0, 80.0]
-    told.append(
-        f"fresh: {precise(RepeatedFigure(('fio', 1), 'rand_read', fresh, confirms=True), interval(fresh)).evidence}"
-    )
+    told.append(f"fresh: {judge(figure(fresh, confirms=True)).evidence}")
     assert "\n".join(told) == snapshot
 
 
 def test_repetitions_on_different_nodes_are_not_of_one_thing() -> None:
     assert found([100.0, 101.0, 102.0], ELSEWHERE).outcome == "not checked"
-    assert intervals([RepeatedFigure(("fio", 1), "rand_read", [100.0, 101.0, 102.0], measured_on=ELSEWHERE)]) == [None]
+    assert estimates([figure([100.0, 101.0, 102.0], measured_on=ELSEWHERE)]) == [None]
 
 
 def test_repetitions_of_the_same_nodes_or_of_one_job_are_alike() -> None:
@@ -211,32 +323,28 @@ def test_repetitions_of_the_same_nodes_or_of_one_job_are_alike() -> None:
         ([("n1", "1"), ("n2", "1"), ("n1", "1")], True),  # a job dealt them out
         ([(None, None)], True),
     ):
-        assert RepeatedFigure(("fio", 1), "rand_read", measured_on=measured_on).comparable == same, measured_on
+        assert figure([], measured_on=measured_on).comparable == same, measured_on
 
 
 def test_noisy_points_of_the_phase_make_few_repetitions_undecided_not_suspect() -> None:
     own = [100.0, 101.0, 100.0]
-    wide = interval(own, Noise(0.04, 30))
-    assert precise(RepeatedFigure(("fio", 1), "rand_read", own), wide).outcome == "not checked"
+    assert precise(figure(own), alone(own, Noise(0.04, 30))).outcome == "not checked"
 
 
 def test_neither_fresh_repetitions_nor_those_of_other_nodes_change_the_intervals_of_points() -> None:
     draw = random.Random(3)
-    chose = [
-        RepeatedFigure(("fio", 1), "rand_read", [draw.lognormvariate(0, 0.02) for _ in range(5)]) for _ in range(6)
-    ]
+    chose = [figure([draw.lognormvariate(0, 0.02) for _ in range(5)]) for _ in range(6)]
     for more in ({"confirms": True}, {"measured_on": ELSEWHERE}):
-        wild = RepeatedFigure(("fio", 1), "rand_read", [1.0, 1.9, 0.6], **more)
-        assert intervals([*chose, wild])[:-1] == intervals(chose), more
+        wild = figure([1.0, 1.9, 0.6], **more)
+        assert estimates([*chose, wild])[:-1] == estimates(chose), more
 
 
 def judged(*points: tuple[str, list[float], Verdict]) -> dict[str, list[dict[str, Any]]]:
     """The verdict columns of each repetition of some points: (id, figures, verdict without the check)."""
     headlines: Headlines = {}
     for point, values, verdict in points:
-        for value in values if verdict in COUNTED else ():
-            figure = headlines.setdefault((point, "rand_read", False), RepeatedFigure(("fio", 1), "rand_read"))
-            figure.add(value, ("n1", None))
+        for number, value in enumerate(values if verdict in COUNTED else ()):
+            headlines.setdefault((point, "rand_read", False), figure([])).add((None, number), value, ("n1", None))
     known = agreements(headlines)
     rows: dict[str, list[dict[str, Any]]] = {}
     for point, values, verdict in points:

@@ -69,5 +69,5 @@ def test_latencies_by_percentile_are_those_of_all_repetitions_that_count(measure
     ((*of,),) = found["of"]
     assert of == sorted(of)
     median = of[found["percents"].index(50)]
-    assert median == pytest.approx(result.typical("latency_p50_s"), rel=0.25)  # of bins of a histogram
+    assert median == pytest.approx(result.figure("latency_p50_s"), rel=0.25)  # of bins of a histogram
     assert load_latencies(directory, set()) == {}

@@ -100,18 +100,16 @@ class TestWhatAFigureShows:
         layers = drawing.specification(figure)["concat"][0]["layer"]
         assert layers[2]["encoding"]["shape"]["condition"] == {"test": "datum.apart", "value": "diamond"}
 
-    @pytest.mark.parametrize("repetitions", [2, 3, 5])
-    @pytest.mark.parametrize("factor", [1.2, 1.319, 100.0])
-    def test_a_point_that_scatters_does_not_press_the_others_flat(self, repetitions: int, factor: float) -> None:
+    @pytest.mark.parametrize("factor", [1.1, 1.2, 100.0])
+    def test_every_bar_and_dot_is_on_the_axis(self, factor: float) -> None:
         def speed(row: Mapping[str, Any]) -> float:
             return float(factor ** (row["repetition"] % 3 - 1) if row["threads_per_node"] == 8 else 1.0)
 
-        figure = one_of({"threads_per_node": [1, 2, 4, 8]}, repetitions=repetitions, speed=speed)
-        highest = max(value for mark in figure.marks for value in mark.each or ())
-        top = figure.panels[0].ticks[-1]
-        assert top <= figures.linear_ticks(figures._ROOM * highest)[-1]
-        longer = [mark.x for mark in figure.marks if mark.high is not None and mark.high > top]
-        assert longer == ([8] if (repetitions, factor) == (3, 1.319) else [])
+        figure = one_of({"threads_per_node": [1, 2, 4, 8]}, repetitions=3, speed=speed)
+        ends = [end for mark in figure.marks for end in (mark.high, *(mark.each or ())) if end is not None]
+        assert max(ends) <= figure.panels[0].ticks[-1]
+        last = figure.marks[-1]
+        assert last.high and last.y and last.high <= max(1.5 * last.y, *(last.each or ()))
 
     @pytest.mark.parametrize(("repetitions", "note"), [(1, "none"), (2, "range"), (3, "ci95")])
     def test_error_bars_are_what_the_note_says(self, repetitions: int, note: str) -> None:
@@ -124,9 +122,10 @@ class TestWhatAFigureShows:
             own = result.headline.interval if note == "ci95" else result.headline
             assert own is not None
             assert [mark.low * unit, mark.high * unit] == pytest.approx([own.low, own.high])
-            assert (mark.low <= mark.y <= mark.high, mark.low < mark.high) == (True, repetitions > 1)
+            assert mark.low - 1e-9 <= mark.y <= mark.high + 1e-9
+            assert (mark.low < mark.high) == (repetitions > 1)
 
-    def test_latency_has_bars_of_what_was_seen_and_its_p99_is_a_median(self) -> None:
+    def test_latency_has_bars_of_what_was_seen_and_its_p99_is_that_of_the_table(self) -> None:
         campaign, results = factory.measured(sweep("s", ["rand_read"], {"queue_depth": [1, 4]}))
         latency = figures.figures(campaign, results)[1]
         assert figures.BARS["range"] in latency.notes
@@ -134,7 +133,7 @@ class TestWhatAFigureShows:
         for mark in latency.marks:
             (result,) = [result for result in results if result.point == mark.point]
             assert mark.y is not None
-            assert mark.y * scale == pytest.approx(result.typical(f"latency_{mark.measure}_s"))
+            assert mark.y * scale == pytest.approx(result.figure(f"latency_{mark.measure}_s"))
 
     def test_what_is_not_valid_is_hollow_or_not_drawn_and_breaks_the_line(self) -> None:
         def spoil(found: Mapping[str, Any]) -> tuple[str, str] | None:

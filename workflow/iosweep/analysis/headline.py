@@ -15,7 +15,7 @@ from iosweep.analysis.caveats import NOTHING, Shared
 from iosweep.analysis.summary import Metric, PointSummary, counted, geometric_mean, phase_order, worst
 from iosweep.judge import statistics
 from iosweep.judge.best import Candidate, best, candidate
-from iosweep.judge.statistics import ALPHA, Estimate, Sample
+from iosweep.judge.statistics import ALPHA, MIN_POOLED, Estimate, Sample
 from iosweep.plan.headline_groups import HeadlineGroup, load, of_phase
 from iosweep.tables.reader import ResultRow
 from iosweep.text import human_count, some
@@ -146,16 +146,19 @@ class Rivals:
     results: Sequence[PointSummary]
     column: str
     candidates: dict[str, Candidate] = field(init=False, repr=False)
-    _samples: dict[str, Sample | None] = field(init=False, repr=False)
+    _samples: dict[str, Sample] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.candidates, self._samples = {}, {}
+        self.candidates, samples = {}, {}
         for result in self.results:
             chose = [row for row in result.rows if row.verdict != "missing" and not row.confirms]
             if entry := candidate(result.point, ((counted(row, self.column), row.undisturbed) for row in chose)):
                 self.candidates[result.point] = entry
                 using = [row for row in chose if row.undisturbed] if entry.undisturbed else result.rows
-                self._samples[result.point] = result.sample(self.column, using)
+                if sample := result.sample(self.column, using):
+                    samples[result.point] = sample
+        adjusted = statistics.remove_rounds([*samples.values()])
+        self._samples = dict(zip(samples, adjusted, strict=True))
 
     def best(self, lowest: bool = False) -> Best | None:
         """The best point; None without points."""
@@ -176,15 +179,18 @@ class Rivals:
         return a / b if b else math.inf
 
     def ratio(self, result: PointSummary, base: PointSummary) -> Estimate | None:
-        """The ratio of two points, round by round; None with too few repetitions, or if the repetitions of a point ran
-        on different nodes."""
-        a, b = self._samples[result.point], self._samples[base.point]
-        return statistics.ratio([(a, b)]) if a and b else None
+        """The ratio of two points; None with too few repetitions, or if the repetitions of a point ran on different
+        nodes."""
+        a, b = self._samples.get(result.point), self._samples.get(base.point)
+        if a is None or b is None:
+            return None
+        return (statistics.ratio if len(self._samples) < MIN_POOLED else statistics.ratio_of_rounds)([(a, b)])
 
     def is_alike(self, result: PointSummary, base: PointSummary) -> bool:
-        """Whether a point may be as good as the best one (`base`), which is compared with all others (Bonferroni)."""
+        """Whether a point may be as good as the best one (`base`). Luck has a part in the choice, so the risk of calling
+        any point worse that is as good is spent over all pairs (Bonferroni)."""
         found = self.ratio(result, base)
-        return found is None or not found.at(ALPHA / max(1, len(self.candidates) - 1)).excludes(1.0)
+        return found is None or not found.at(ALPHA / max(1, math.comb(len(self.candidates), 2))).excludes(1.0)
 
 
 def _difference(result: PointSummary, other: PointSummary) -> str:

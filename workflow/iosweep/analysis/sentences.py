@@ -140,13 +140,13 @@ def _describe_axis(line: Line, rivals: Rivals) -> Iterator[str]:
     """Clauses about the effect of an axis."""
     counts = [(place.value, place.result) for place in line.places if isinstance(place.value, int)]
     scaling = slices.measure_scaling(line.column, counts, rivals) if line.column == "nodes" else None
-    if scaling:  # `3.8x from 1 to 4 nodes, 95 % (91 to 99 %) of linear`
+    if scaling and scaling.steps[-1].range:  # `3.8x from 1 to 4 nodes, 95 % (91 to 99 %) of linear`
         last = scaling.steps[-1]
         different = "" if scaling.same_nodes else ", on different nodes"
         nodes = _format_span(line.column, scaling.smallest, last.count, " to ")
         share = formats.percent(last.efficiency, last.range)
         yield f"{formats.times(last.speedup)} from {nodes}, {share} of linear{different}"
-    elif line.column != "transfer_size_bytes" or rivals.column != "ops_per_s":
+    elif not scaling and (line.column != "transfer_size_bytes" or rivals.column != "ops_per_s"):
         yield from _describe_shares(line)  # IOPS always fall as transfers grow
     first, last_place = line.run
     if line.known and line.ordered and first != last_place:
@@ -160,22 +160,23 @@ def _describe_axis(line: Line, rivals: Rivals) -> Iterator[str]:
 def _describe_shares(line: Line) -> Iterator[str]:
     """`8 threads per node reach 92 % (89 to 95 %)`, for values on both sides of the best value."""
     if not line.ordered:
-        yield from (_format_share(line, place) for place in line.others if not place.alike)
+        yield from (_format_share(line, place) for place in line.others if place.tells and not place.alike)
         if alike := [formats.named(line.column, place.value) for place in line.others if place.alike]:
             best = formats.named(line.column, line.best.value)
             yield f"no difference between {formats.listing([best, *alike])} can be shown"
         return
-    if before := line.reaching:
+    before, last = line.reaching, line.places[-1]
+    if before and before.tells:
         yield _format_share(line, before)
-    last = line.places[-1]
-    if last.share < slices.MOST and line.run[1] < len(line.places) - 1 and last is not before:
+    if last.tells and last.share < slices.MOST and line.run[1] < len(line.places) - 1 and last is not before:
         yield _format_share(line, last)
 
 
 def _format_share(line: Line, place: Place) -> str:
     reach = "reach" if parameters()[line.column].singular and place.value != 1 else "reaches"
-    ends = (place.ratio.low, place.ratio.high) if place.ratio and place.ratio.tells else None
-    return f"{formats.named(line.column, place.value)} {reach} {formats.percent(place.share, ends)}"
+    assert place.ratio
+    share = formats.percent(place.share, (place.ratio.low, place.ratio.high))
+    return f"{formats.named(line.column, place.value)} {reach} {share}"
 
 
 def _format_span(column: str, low: Value, high: Value, between: str) -> str:

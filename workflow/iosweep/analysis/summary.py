@@ -259,7 +259,8 @@ def summarize_values(values: Iterable[float], estimate: Estimate | None = None) 
 
 def geometric_mean(values: Collection[float]) -> float:
     """0 if a value is 0."""
-    return math.exp(fmean(map(math.log, values))) if min(values) > 0 else 0.0
+    first = next(iter(values))  # equal values have exactly this mean
+    return first * math.exp(fmean(math.log(value / first) for value in values)) if min(values) > 0 else 0.0
 
 
 def _add_iterations(metric: Metric, rows: Sequence[ResultRow]) -> Metric:
@@ -274,7 +275,7 @@ def _add_iterations(metric: Metric, rows: Sequence[ResultRow]) -> Metric:
 
 def _collect(rows: Sequence[ResultRow], column: str) -> RepeatedFigure:
     first, nodes = rows[0], rows[0].parameters["nodes"]
-    figures = (((row.session, row.repetition or 1), counted(row, column)) for row in rows)
+    figures = (((row.session, row.repetition or 0), counted(row, column)) for row in rows)
     return RepeatedFigure(
         (first.tool, nodes if isinstance(nodes, int) else 1),
         first.phase,

@@ -40,8 +40,8 @@ _MAX_LOG = 700.0
 _MIN_SCATTER = 1e-3
 #: The scatter of other points widens intervals of at most this many repetitions: more show their own scatter.
 _MAX_WIDENED = 10
-#: Minimum points from which the usual scatter of a phase is estimated: a median of fewer is chance.
-_MIN_POOLED = 4
+#: Minimum points from which the usual scatter of a phase, or the effect of a round, is estimated.
+MIN_POOLED = 4
 #: Probability of finding the smallest change that could have been found.
 _POWER = 0.8
 
@@ -171,7 +171,7 @@ def pool(samples: Iterable[Sample]) -> Noise | None:
     """The usual scatter of points of a phase; None with too few points. It is a median over points, which a single
     noisy point does not affect."""
     repeated = [[*sample.values()] for sample in samples if len(sample) > 1]
-    if len(repeated) < _MIN_POOLED:
+    if len(repeated) < MIN_POOLED:
         return None
     usual = median(variance(logs) / _median_of_variance(len(logs) - 1) for logs in repeated)
     return Noise(usual, sum(len(logs) - 1 for logs in repeated)) if usual else None
@@ -231,6 +231,24 @@ def ratio_of_sessions(pairs: Sequence[tuple[Sample, Sample]]) -> Estimate | None
     pooled = sum(side.error**2 * (side.freedom + 1) * side.freedom for side in (a, b)) / freedom
     error = math.sqrt(pooled * sum(1 / (side.freedom + 1) for side in (a, b)))
     return Estimate(min(a.n, b.n), a.log - b.log, error, freedom)
+
+
+def remove_rounds(samples: Sequence[Sample]) -> list[Sample]:
+    """The samples without what disturbed a round for all points: then each point has its own scatter alone, and the
+    ratio of two has more degrees of freedom than their pairs have. Rounds of fewer than four points stay as they are.
+    """
+    means = [fmean(sample.values()) for sample in samples]
+    residuals: dict[Round, list[float]] = {}
+    for sample, mean in zip(samples, means, strict=True):
+        for key, log in sample.items():
+            residuals.setdefault(key, []).append(log - mean)
+    effects = {key: fmean(of) for key, of in residuals.items() if len(of) >= MIN_POOLED}
+    # a point has a part in the effect, which takes 1 / number of points from its variance
+    lost = {key: math.sqrt(len(residuals[key]) / (len(residuals[key]) - 1)) for key in effects}
+    return [
+        {k: mean + (log - mean - effects[k]) * lost[k] if k in effects else log for k, log in sample.items()}
+        for sample, mean in zip(samples, means, strict=True)
+    ]
 
 
 def _means_of_sessions(sample: Sample) -> Sample:

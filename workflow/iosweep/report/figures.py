@@ -30,9 +30,6 @@ _LINES = {
 _METRICS = {"bandwidth_bytes_per_s": "throughput", "ops_per_s": "IOPS"}
 #: Factor between latencies above which their axis is logarithmic.
 _LOG_FROM = 50
-#: An axis reaches at most this multiple of the highest repetition, where longer bars end: a single wide interval would
-#: flatten all lines. Intervals with a grade always fit.
-_ROOM = 1.25
 
 BARS = {
     "ci95": "Bars: 95 % confidence interval over the repetitions. Dots: each of them.",
@@ -270,8 +267,8 @@ def _ends(metric: Metric, bars: str) -> tuple[float, float]:
 def _panel(title: str, results: Sequence[PointSummary], lines: Mapping[str, str], bars: str) -> tuple[Panel, Unit]:
     metrics = [metric for result in results for _, metric in _metrics(result, lines)]
     ends = [_ends(metric, bars) for metric in metrics]
-    low, most = min(min(end for end, _ in ends), min(m.low for m in metrics)), max(m.high for m in metrics)
-    high = max(most, min(max(end for _, end in ends), _ROOM * most))
+    low = min(min(end for end, _ in ends), min(metric.low for metric in metrics))
+    high = max(max(end for _, end in ends), max(metric.high for metric in metrics))
     log = len(lines) > 1 and 0 < low < high / _LOG_FROM
     units = _units(results[0], lines)
     unit = formats.pick(units, math.sqrt(low * high) if log else high)
@@ -392,7 +389,7 @@ def _scaling_figure(cut: Slice, lines: Sequence[_Growth], origin: str) -> Figure
     steps = [step for line in lines for step in line.scaling.steps]
     highest = max([1.0, *(step.efficiency for step in steps)])
     widest = max(step.range[1] if step.range else 0 for step in steps)
-    ticks = linear_ticks(100 * max(highest, min(_ROOM * highest, widest)))
+    ticks = linear_ticks(100 * max(highest, widest))
     panels = list(dict.fromkeys(line.panel for line in lines))
     marks = [mark for line in lines for mark in _scaling_marks(cut, line, panels.index(line.panel))]
     drawn = [result for line in lines for result in (line.scaling.base, *(s.result for s in line.scaling.steps))]
