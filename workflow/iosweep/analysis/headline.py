@@ -187,8 +187,8 @@ class Rivals:
         return (statistics.ratio if len(self._samples) < MIN_POOLED else statistics.ratio_of_rounds)([(a, b)])
 
     def is_alike(self, result: PointSummary, base: PointSummary) -> bool:
-        """Whether a point may be as good as the best one (`base`). Luck has a part in the choice, so the risk of calling
-        any point worse that is as good is spent over all pairs (Bonferroni)."""
+        """Whether a point may be as good as the best one (`base`). Luck has a part in the choice, so the risk of
+        calling any point worse that is as good is spent over all pairs (Bonferroni)."""
         found = self.ratio(result, base)
         return found is None or not found.at(ALPHA / max(1, math.comb(len(self.candidates), 2))).excludes(1.0)
 
