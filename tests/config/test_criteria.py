@@ -9,6 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from campaign import TEXT, document, make, problems, read, refused
 from iosweep.config.criteria import Criterion
+from iosweep.plan.headline_groups import criteria_lines
 
 #: figure, threshold as it is written, its value in the unit of the table, and its canonical text.
 THRESHOLDS = [
@@ -65,6 +66,21 @@ def test_figures_that_do_not_compare_have_to_be_told_apart(tmp_path: Path) -> No
     assert make(tmp_path, twice | {"accept": {"rand_read iops at o_direct true": ">= 5k"}}).accept
     # and both directions of one figure are two criteria
     assert len(make(tmp_path, document() | {"accept": {"read_iops": ">= 5k", "rand_read iops": "<= 9k"}}).accept) == 2
+
+
+def test_a_plan_says_that_a_ratio_has_no_points_to_compare(tmp_path: Path) -> None:
+    """Where values of its axis are measured, but never with all else equal."""
+    other = document()["sweeps"][0] | {"name": "deep", "axes": {"queue_depth": [8], "transfer_size": ["1m"]}}
+    apart = document() | {"sweeps": [*document()["sweeps"], other]}
+    for ratio, lines in (("scaling queue_depth 1 -> 4", 0), ("ratio queue_depth 4 -> 8", 1)):
+        plan = make(tmp_path, apart | {"accept": {f"rand_read {ratio}": ">= 2x"}})
+        assert sum("will be undecided" in line for line in criteria_lines(plan)) == lines, ratio
+
+
+def test_ways_of_measuring_may_be_the_axis_of_a_ratio(tmp_path: Path) -> None:
+    both = document()
+    both["sweeps"][0]["axes"]["o_direct"] = [True, False]
+    assert make(tmp_path, both | {"accept": {"rand_read ratio o_direct false -> true": ">= 1x"}}).accept
 
 
 def test_a_threshold_changes_no_allocation(tmp_path: Path) -> None:

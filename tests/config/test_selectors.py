@@ -5,7 +5,17 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from iosweep.config.criteria import Scaling, Selector, SelectorError, Subject, Where, lacks, matches, parse_selector
+from iosweep.config.criteria import (
+    Ratio,
+    Selector,
+    SelectorError,
+    Subject,
+    Where,
+    find_pairs,
+    lacks,
+    matches,
+    parse_selector,
+)
 
 RAND = Subject("fio", "rand_read", ("small",), {"nodes": 1, "queue_depth": 1, "transfer_size": 4096, "o_direct": True})
 DEEP = RAND._replace(values={**RAND.values, "queue_depth": 32})
@@ -31,7 +41,7 @@ def test_figures_have_names() -> None:
     }
     for text, means in named.items():
         found = parse_selector(text)
-        assert ((found.phase, found.metric), found.where, found.scaling) == (means, (), None), text
+        assert ((found.phase, found.metric), found.where, found.ratio) == (means, (), None), text
 
 
 def test_points_are_named_by_axes_and_read_back() -> None:
@@ -45,13 +55,16 @@ def test_points_are_named_by_axes_and_read_back() -> None:
         "seq_read bandwidth at tool ior, file_size 1g": (Where("tool", "ior"), Where("file_size", 1 << 30)),
         "rand_read p99 scaling queue_depth 1 -> 32 at nodes 2": (Where("nodes", 2),),
         "seq_read scaling transfer_size 4k -> 1m": (),
+        "rand_read ratio ioengine libaio -> io_uring": (),
+        "rand_read p99 ratio o_direct false -> true at nodes 2": (Where("nodes", 2),),
     }
     for text, where in named.items():
         found = parse_selector(text)
         assert (found.where, found.text) == (where, text)
         assert msgspec.json.decode(msgspec.json.encode(found), type=Selector) == found
     found = parse_selector("create scaling nodes 1 -> 8")
-    assert found.scaling == Scaling("nodes", 1, 8)
+    assert found == parse_selector("create ratio nodes 1->8")
+    assert found.ratio == Ratio("nodes", 1, 8)
     assert [side.where for side in found.sides()] == [(Where("nodes", 1),), (Where("nodes", 8),)]
 
 
@@ -81,3 +94,21 @@ def test_what_nothing_measures_is_told_from_what_is() -> None:
     assert [text for text in NOT_MEASURED if not lacks(parse_selector(text), ALL)] == []
     with pytest.raises(SelectorError):
         parse_selector("x")
+
+
+def test_a_ratio_pairs_points_that_differ_in_its_axis_only() -> None:
+    def point(**values: object) -> Subject:
+        return Subject("fio", "rand_read", (), {"nodes": 1, "queue_depth": 1, "data": "random", **values})
+
+    points = [
+        point(),
+        point(nodes=2),
+        point(nodes=2, queue_depth=8),
+        point(queue_depth=8),
+        point(nodes=2, data="tool_default"),  # which reads do not use
+        point(nodes=2, ioengine="psync"),
+    ]
+    assert find_pairs(parse_selector("rand_read scaling nodes 1 -> 2"), points) == [(0, 1), (0, 4), (3, 2)]
+    assert find_pairs(parse_selector("rand_read scaling nodes 1 -> 2 at queue_depth 8"), points) == [(3, 2)]
+    assert find_pairs(parse_selector("rand_read ratio queue_depth 8 -> 1"), points) == [(2, 1), (2, 4), (3, 0)]
+    assert find_pairs(parse_selector("rand_read scaling nodes 1 -> 4"), points) == []

@@ -1,7 +1,8 @@
 """Acceptance criteria -> pass, fail or undecided, each with its figure and the reason; shares of published figures.
 
-A figure passes or fails if its whole 95 % interval is on one side of the threshold: the risk that the true figure is on
-the other side is at most 2.5 %. docs/comparing.md explains the rule and its error rate.
+A figure passes or fails if its whole interval is on one side of the threshold: at the first look at the data the 95 %
+interval of the headline, at each further look a wider one. Thus a decision is wrong with a probability of at most 5 %
+over all looks (docs/comparing.md).
 """
 
 from __future__ import annotations
@@ -9,21 +10,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from iosweep.analysis import caveats, formats, headline
-from iosweep.analysis.headline import Best
-from iosweep.analysis.summary import PointSummary, outcome
+from iosweep.analysis.summary import Metric, PointSummary, outcome, summarize_values
 from iosweep.config import criteria
-from iosweep.config.criteria import DECIMAL, Criterion, Published, Selector, Subject, matches
+from iosweep.config.criteria import DECIMAL, Criterion, Published, Selector, Subject, find_pairs, matches
+from iosweep.config.sweeps import MAX_CONFIRM
 from iosweep.judge import statistics
 from iosweep.judge.agreement import COUNTED
 from iosweep.judge.statistics import ALPHA, MAX_REPETITIONS, MIN_REPETITIONS, Estimate
-from iosweep.plan.headline_groups import load, suites_of, unfit
+from iosweep.plan.headline_groups import load, suites_of, unfit, unpaired
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.columns import NOT_YET
-from iosweep.tables.reader import Campaign
+from iosweep.tables.reader import Campaign, ResultRow
 from iosweep.text import human_count
 from iosweep.tools import parameters
 
@@ -58,23 +59,64 @@ class Reason:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """The figure of a criterion: of the best point, or the ratio of the best pair of points.
+
+    metric: in the unit of its column, or ratios, with the interval that the headline has; results: one, or both of a
+    ratio; confirmed: by fresh repetitions; chosen: how (`Best.chosen`); alike: number of others that may be as good;
+    absent: results without a figure that may be better.
+    """
+
+    metric: Metric
+    results: tuple[PointSummary, ...]
+    confirmed: bool
+    chosen: str
+    alike: int
+    absent: Sequence[PointSummary]
+
+    @property
+    def rows(self) -> list[ResultRow]:
+        """The repetitions behind the figure, and those of the same kind (fresh or not) that do not count."""
+        return [row for result in self.results for row in result.rows if bool(row.confirms) == self.confirmed]
+
+    @property
+    def looks(self) -> int:
+        """Number of sessions: after each of them the criterion may have been decided."""
+        return len({row.session for row in self.rows if row.verdict in COUNTED})
+
+    def at_look(self, look: int) -> Estimate | None:
+        """The estimate with the level that is left for a look."""
+        estimate = self.metric.estimate
+        return estimate and estimate.at(estimate.alpha * statistics.alpha_of_look(look) / ALPHA)
+
+    @property
+    def notes(self) -> list[str]:
+        incomplete = [] if self.confirmed else map(caveats.describe_incomplete, self.results)
+        alike = f"interval for the best of {self.alike + 1} that cannot be told apart" if self.alike else ""
+        return [*filter(None, (self.chosen, *incomplete, alike))]
+
+
+@dataclass(frozen=True)
 class Decision:
     """The outcome of a criterion.
 
-    value: the figure as the report shows it, in the unit of its column (for scaling, the ratio); limit: the threshold
-    in the same unit, with which `interval` is compared; results: the points behind the figure, two for scaling;
-    repetitions: total number that would decide the criterion; notes: other facts about the figure.
+    limit: the threshold, in the unit of the figure; repetitions: total number that would decide; results: behind the
+    figure, or the only one that could have it; place: their parameters, of a ratio those of the second point first.
     """
 
     criterion: Criterion
     outcome: Outcome
     reason: Reason
-    value: float | None = None
-    interval: Estimate | None = None
+    measured: Figure | None = None
     limit: float | None = None
-    results: tuple[PointSummary, ...] = ()
     repetitions: int | None = None
-    notes: tuple[str, ...] = ()
+    results: tuple[PointSummary, ...] = ()
+    place: str = ""
+
+    @property
+    def notes(self) -> list[str]:
+        """Other facts about the figure."""
+        return self.measured.notes if self.measured else []
 
     @property
     def wanted(self) -> str:
@@ -82,33 +124,33 @@ class Decision:
         (354 k IOPS)`."""
         if self.criterion.threshold.of is None or self.limit is None:
             return self.criterion.text
-        return f"{self.criterion.text} ({''.join(self._format(self.limit))})"
+        return f"{self.criterion.text} ({''.join(_format(self.criterion, self.limit))})"
 
     @property
     def figure(self) -> str:
-        """`21.3 GiB/s (20.9 to 21.7, n = 5)`; "" without a figure."""
-        if self.value is None:
+        """`21.3 GiB/s (20.9 to 21.7, n = 5)`; without an interval that tells anything `21.3 GiB/s (2 repetitions from
+        12.2 to 37.2, too few to say)`; "" without a figure."""
+        if self.measured is None:
             return ""
-        value, unit = self._format(self.value)
-        if self.interval is None:
-            return f"{value}{unit}"
-        low, high = (self._format(end, self.value)[0] for end in (self.interval.low, self.interval.high))
-        return f"{value}{unit} ({low} to {high}, n = {self.interval.n})"
+        metric = self.measured.metric
+        text = "".join(_format(self.criterion, metric.figure))
+        ends = metric.interval or metric
+        low, high = (_format(self.criterion, end, metric.figure)[0] for end in (ends.low, ends.high))
+        if metric.interval:
+            return f"{text} ({low} to {high}, n = {metric.n})"
+        few = ", too few to say" if metric.estimate or metric.n < MIN_REPETITIONS else ""
+        return f"{text} ({metric.n} repetitions from {low} to {high}{few})" if metric.n > 1 else text
 
-    @property
-    def place(self) -> str:
-        """Parameters of the measured point; for scaling, of the high point against the low point."""
-        return " against ".join(formats.brief(result, one=True) for result in reversed(self.results))
 
-    def _format(self, value: float, reference: float | None = None) -> tuple[str, str]:
-        """Format a value and its unit, in the unit that suits `reference`."""
-        if self.criterion.selector.scaling:
-            return formats.number(value), "x"
-        metric = self.criterion.selector.about
-        kind = "metadata" if metric.quantity == "rate" else "data"
-        units = _DECIMAL if self.criterion.threshold.unit in DECIMAL else formats.units_of(metric.column, kind)
-        unit = formats.pick(units, value if reference is None else reference)
-        return formats.number(value / unit.size), f" {unit.name}"
+def _format(criterion: Criterion, value: float, reference: float | None = None) -> tuple[str, str]:
+    """Format a value and its unit, in the unit that suits `reference`."""
+    if criterion.selector.ratio:
+        return formats.number(value), "x"
+    metric = criterion.selector.about
+    kind = "metadata" if metric.quantity == "rate" else "data"
+    units = _DECIMAL if criterion.threshold.unit in DECIMAL else formats.units_of(metric.column, kind)
+    unit = formats.pick(units, value if reference is None else reference)
+    return formats.number(value / unit.size), f" {unit.name}"
 
 
 def decide(
@@ -156,21 +198,22 @@ def shared(decisions: Sequence[Decision]) -> list[str]:
 
 def document(decision: Decision) -> dict[str, object]:
     """A decision for JSON: SI base units, ratios as fractions."""
-    interval = decision.interval
+    criterion, metric = decision.criterion, decision.measured.metric if decision.measured else None
+    interval = metric.interval if metric else None
     return {
-        "name": decision.criterion.name,
-        "figure": decision.criterion.selector.text,
-        "threshold": decision.criterion.threshold.text,
+        "name": criterion.name,
+        "figure": criterion.selector.text,
+        "threshold": criterion.threshold.text,
         "outcome": decision.outcome,
         "reason": decision.reason.text(),
         "reasons": [text for text, _ in decision.reason.causes],
-        "notes": list(decision.notes),
-        "value": decision.value,
+        "notes": decision.notes,
+        "value": metric.figure if metric else None,
         "ci95_low": interval.low if interval else None,
         "ci95_high": interval.high if interval else None,
-        "n": interval.n if interval else None,
+        "n": metric.n if metric else None,
         "limit": decision.limit,
-        "column": None if decision.criterion.selector.scaling else decision.criterion.selector.about.column,
+        "column": None if criterion.selector.ratio else criterion.selector.about.column,
         "points": [result.point for result in decision.results],
         "repetitions_that_decide": decision.repetitions,
     }
@@ -180,195 +223,216 @@ def document(decision: Decision) -> dict[str, object]:
 
 
 class _Undecided(Exception):
-    """There is no interval to compare with the threshold. results: the point that lacks it."""
+    """There is no figure to compare with the threshold. results: that lack it."""
 
-    def __init__(self, reason: Reason, results: tuple[PointSummary, ...] = (), value: float | None = None):
-        self.reason, self.results, self.value = reason, results, value
+    def __init__(self, reason: Reason, results: Sequence[PointSummary] = ()):
+        self.reason, self.results = reason, tuple(results)
         super().__init__(reason.text())
 
 
-@dataclass(frozen=True)
-class _Side:
-    """A figure to compare; scaling compares two. absent: points without a figure, which may be better; axis_value: of a
-    side of scaling, else ""."""
-
-    best: Best
-    interval: Estimate
-    value: float
-    absent: tuple[PointSummary, ...]
-    axis_value: str
-
-    @property
-    def candidates(self) -> int:
-        """Number of points that may be the best: statistically indistinguishable, so luck may have chosen this one."""
-        return 1 if self.best.confirmed else 1 + len(self.best.alike)
-
-
 _Measured = Sequence[tuple[PointSummary, Subject]]
+_Pair = tuple[PointSummary, PointSummary]
 
 
 def _decide(criterion: Criterion, measured: _Measured, suites: Mapping[str, str]) -> Decision:
     """Decide a criterion. suites: sweep -> its suite, without scaled sweeps."""
     selector = criterion.selector
+    results, subjects = [result for result, _ in measured], [subject for _, subject in measured]
     try:
-        if problem := unfit(selector, [subject for _, subject in measured]):
+        if problem := unfit(selector, subjects) or unpaired(selector, subjects):
             raise _Undecided(Reason(problem))
-        by_side = [[entry for entry in measured if matches(side, entry[1])] for side in selector.sides()]
-        limit, compared = _find_threshold(criterion, suites, by_side)
-        sides = [
-            _find_side(side, results, selector.scaling is not None)
-            for side, results in zip(selector.sides(), compared, strict=True)
-        ]
-        return _decide_by_interval(criterion, sides, limit)
-    except _Undecided as undecided:
-        value = undecided.value if selector.scaling is None else None  # the figure of one side is not a ratio
-        return Decision(criterion, "undecided", undecided.reason, value, results=undecided.results)
+        if selector.ratio:
+            limit = criterion.threshold.value
+            figure = _find_ratio(selector, [(results[a], results[b]) for a, b in find_pairs(selector, subjects)])
+        else:
+            limit, results = _find_threshold(criterion, measured, suites)
+            figure = _find_best(selector, results)
+    except _Undecided as why:
+        place = _describe_place(why.results, results)
+        return Decision(criterion, "undecided", why.reason, results=why.results, place=place)
+    place = _describe_place(figure.results, results)
+    outcome, reason, needed = _compare(criterion, figure, limit)
+    return Decision(criterion, outcome, reason, figure, limit, needed, figure.results, place)
 
 
 def _find_threshold(
-    criterion: Criterion, suites: Mapping[str, str], by_side: Sequence[_Measured]
-) -> tuple[float, Sequence[Sequence[PointSummary]]]:
+    criterion: Criterion, measured: _Measured, suites: Mapping[str, str]
+) -> tuple[float, list[PointSummary]]:
     """Find the threshold and the results to compare with it: for a published figure, only results measured in the same
     way. If several systems are published, the best one sets the threshold."""
-    threshold = criterion.threshold
+    threshold, selector = criterion.threshold, criterion.selector
+    selected = [(result, subject) for result, subject in measured if matches(selector, subject)]
     if threshold.of is None:
-        return threshold.value, [[result for result, _ in side] for side in by_side]
+        return threshold.value, [result for result, _ in selected]
     comparable = [
-        (figure.value, measured)
-        for figure in criteria.published_named(threshold.of, criterion.selector)
-        if (measured := [result for result, subject in by_side[0] if criteria.compares(figure, subject, suites)])
+        (published.value, results)
+        for published in criteria.published_named(threshold.of, selector)
+        if (results := [result for result, subject in selected if criteria.compares(published, subject, suites)])
     ]
     if not comparable:
         raise _Undecided(Reason(f"nothing is measured as {threshold.of} was: a test of that suite, not scaled"))
-    best = min if criterion.selector.about.lowest else max
-    value, measured = best(comparable, key=lambda candidate: candidate[0])
-    return threshold.value * value, [measured]
+    best = min if selector.about.lowest else max
+    value, results = best(comparable, key=lambda candidate: candidate[0])
+    return threshold.value * value, results
 
 
-def _find_side(selector: Selector, results: Sequence[PointSummary], is_scaling: bool) -> _Side:
-    """Find the best point, as for headlines. Raises _Undecided if it has no interval."""
+def _find_best(selector: Selector, results: Sequence[PointSummary]) -> Figure:
+    """The figure of the best point, as for headlines. Raises _Undecided without one."""
     column, lowest = selector.about.column, selector.about.lowest
     best = headline.find_lowest_latency(results) if lowest else headline.find_highest(results, column)
     if best is None:
-        point = tuple(results) if len(results) == 1 else ()
-        raise _Undecided(_explain_no_figure(results).after("no figure: "), point)
-    metric = best.metrics.get(column)
-    if metric is None:
-        why = f"its repetitions have no {selector.metric} (too few I/Os beyond it)"
-        raise _Undecided(Reason(why), (best.result,))
-    value = metric.figure
-    if metric.estimate is None:
-        suspect = _explain_suspect(best)  # more suspect repetitions would not decide
-        reason = _explain_no_interval(best, metric.n, advise=not suspect)
-        raise _Undecided(suspect.after(f"{reason.clause}; besides, ") if suspect else reason, (best.result,), value)
-    least = load(best.result.parameters["queue_depth"], best.result.nodes)
-    rivals = [rival for rival in results if not lowest or load(rival.parameters["queue_depth"], rival.nodes) <= least]
-    absent = tuple(rival for rival in rivals if column not in rival.metrics and rival.state != "unneeded")
-    return _Side(best, metric.estimate, value, absent, selector.where[-1].text if is_scaling else "")
+        raise _Undecided(_explain_no_figure(results), results if len(results) == 1 else ())
+    if column not in best.metrics:
+        raise _Undecided(Reason(f"its repetitions have no {selector.metric} (too few I/Os beyond it)"), [best.result])
+    metric = best.widen(best.metrics[column])
+    alike = 0 if best.confirmed else len(best.alike)
+    competing = [result for result in results if not lowest or _loads(result) <= _loads(best.result)]
+    absent = [result for result in competing if column not in result.metrics and result.state != "unneeded"]
+    return Figure(metric, (best.result,), best.confirmed, best.chosen, alike, absent)
 
 
-def _explain_no_figure(results: Sequence[PointSummary]) -> Reason:
-    """Why points have no figure: `not measured yet`, `2 points invalid: ...`."""
-    states = Counter(result.state for result in results)
-    causes = tuple(caveats.rank(result.reasons for result in results))
-    if set(states) == {"left"}:
-        return Reason(NOT_YET, causes if [text for text, _ in causes] != [NOT_YET] else ())
-    return Reason(", ".join(f"{human_count(n, 'point')} {state}" for state, n in states.items()), causes)
+def _find_ratio(selector: Selector, pairs: Sequence[_Pair]) -> Figure:
+    """The ratio of the pair with the best geometric mean, a choice that favors neither side. Raises _Undecided without
+    one."""
+    column, lowest = selector.about.column, selector.about.lowest
+    pairs = [pair for pair in pairs if all(result.state != "unneeded" for result in pair)] or pairs
+    known = [pair for pair in pairs if all(column in result.metrics for result in pair)]
+    if known and lowest:
+        least = min(_loads(*pair) for pair in known)
+        pairs, known = ([pair for pair in each if _loads(*pair) <= least] for each in (pairs, known))
+    absent = [*{result.point: result for pair in pairs for result in pair if column not in result.metrics}.values()]
+    if not known:
+        raise _Undecided(_explain_no_figure(absent))
+    sign = 1 if lowest else -1
+    best = min(known, key=lambda pair: sign * math.prod(result.metrics[column].figure for result in pair))
+    confirmed = all(column in result.confirmed for result in best)
+    first, second = (
+        result.sample(column, [row for row in result.rows if bool(row.confirms) == confirmed]) for result in best
+    )
+    if not (first and second):
+        raise _Undecided(_explain_no_sample(best), best)
+    alike = 0 if confirmed else sum(_is_alike(pair, best, column, len(known)) for pair in known if pair is not best)
+    rounds = [(first[key], second[key]) for key in first if key in second]
+    logs = rounds if len(rounds) > 1 else zip(first.values(), second.values(), strict=False)
+    metric = summarize_values(math.exp(b - a) for a, b in logs)
+    if (estimate := statistics.ratio([(second, first)])) and estimate.n >= MIN_REPETITIONS:
+        metric = replace(metric, figure=estimate.center, estimate=estimate.at(ALPHA / (1 + alike)))
+    by = f"confirmed by {human_count(metric.n, 'fresh repetition')} of each" if confirmed else "by their geometric mean"
+    chosen = f"best of {len(known)} pairs of points, {by}" if len(known) > 1 else ""
+    return Figure(metric, best, confirmed, chosen, alike, absent)
 
 
-def _explain_no_interval(best: Best, n: int, advise: bool) -> Reason:
-    if n < MIN_REPETITIONS:
-        kind, counts = ("fresh repetition" if best.confirmed else "repetition"), "counts" if n == 1 else "count"
-        few = f"{human_count(n, kind)} that {counts}, and an interval needs {MIN_REPETITIONS}"
-        if missing := _explain_missing(best):
-            return missing.after(f"{few}: ")
-        return Reason(f"{few}: {_advise(best, MIN_REPETITIONS)}" if advise else few)
-    if best.result.host_sets > 1 and not best.result.in_turn:
+def _loads(*results: PointSummary) -> list[tuple[int, int]]:
+    return [load(result.parameters["queue_depth"], result.nodes) for result in results]
+
+
+def _is_alike(pair: _Pair, best: _Pair, column: str, pairs: int) -> bool:
+    """Whether a pair may be as good as the best one of so many, as for headlines (`Rivals.is_alike`)."""
+    sides = [(a.sample(column), b.sample(column)) for a, b in zip(pair, best, strict=True)]
+    compared = [(a, b) for a, b in sides if a and b]
+    found = statistics.ratio(compared) if len(compared) == len(sides) else None
+    return found is None or not found.at(ALPHA / math.comb(pairs, 2)).excludes(1.0)
+
+
+def _compare(criterion: Criterion, figure: Figure, limit: float) -> tuple[Outcome, Reason, int | None]:
+    """The outcome, its reason, and the number of repetitions that would decide."""
+    suspect = _explain_suspect(figure.rows)
+    absent = _explain_no_figure(figure.absent, "another point may be better") if figure.absent else None
+    estimate, name = figure.at_look(figure.looks), "interval"
+    if estimate is None:
+        return "undecided", _explain_no_interval(figure, suspect), None
+    if figure.looks > 1:
+        low, high = (_format(criterion, end, figure.metric.figure)[0] for end in (estimate.low, estimate.high))
+        ends = f" ({low} to {high})" if estimate.tells else ""
+        name = f"{100 * (1 - statistics.alpha_of_look(figure.looks)):.5g} % interval of look {figure.looks}{ends}"
+    if not estimate.excludes(limit):
+        cause, needed = suspect or absent or _explain_missing(figure.rows), None
+        if cause is None:
+            cause, needed = _advise(figure, limit)
+        return "undecided", cause.after(f"the {name} includes the threshold; "), needed
+    above = estimate.low > limit
+    outcome: Outcome = "pass" if above == criterion.threshold.least else "fail"
+    clause = f"the whole {name} is {'above' if above else 'below'} the threshold"
+    # a better point can only raise a rate and lower a latency; of ratios the best pair may have any
+    overturned = criterion.selector.ratio is not None or above == criterion.selector.about.lowest
+    if doubt := suspect or (absent if overturned else None):
+        return "undecided", doubt.after(f"{clause}, so it would {outcome}; but "), None
+    return outcome, Reason(clause), None
+
+
+def _advise(figure: Figure, limit: float) -> tuple[Reason, int | None]:
+    """How many repetitions would decide at the next look, if the configuration takes so many."""
+    key, most = ("confirm", MAX_CONFIRM) if figure.confirmed else ("repetitions", MAX_REPETITIONS)
+    estimate = figure.at_look(figure.looks + 1)
+    if estimate is None:
+        return Reason(f"set `{key}` to {MIN_REPETITIONS} or more"), None
+    needed = statistics.repetitions_to_exclude(limit, estimate)
+    if needed is None or needed > most:
+        return Reason(f"too close to decide (more than {most:,} repetitions)"), None
+    more = f"about {human_count(needed, 'repetition')}, {needed - estimate.n:,} more, would decide if the figure stays"
+    return Reason(f"{more}: set `{key}` to {needed:,} or more"), needed
+
+
+def _explain_no_interval(figure: Figure, suspect: Reason | None) -> Reason:
+    n = figure.metric.n
+    if n >= MIN_REPETITIONS:
+        return _explain_no_sample(figure.results)
+    counted = human_count(n, "fresh repetition" if figure.confirmed else "repetition")
+    few = f"{counted} that {'counts' if n == 1 else 'count'}, and an interval needs {MIN_REPETITIONS}"
+    return (suspect or _explain_missing(figure.rows) or _advise(figure, 0.0)[0]).after(f"{few}: ")
+
+
+def _explain_no_sample(results: Iterable[PointSummary]) -> Reason:
+    if any(result.host_sets > 1 and not result.in_turn for result in results):
         return Reason("its repetitions ran on different nodes, so they have no interval")
     return Reason("a repetition has a figure of zero, so there is no interval")
 
 
-def _explain_missing(best: Best) -> Reason | None:
+def _explain_no_figure(points: Sequence[PointSummary], so: str = "no figure") -> Reason:
+    """Why points have no figure: `no figure: not measured yet`, `no figure: 2 points invalid`, with the causes."""
+    states = Counter(point.state for point in points)
+    causes = tuple(caveats.rank(point.reasons for point in points))
+    if set(states) == {"left"}:
+        return Reason(f"{so}: {NOT_YET}", causes if [text for text, _ in causes] != [NOT_YET] else ())
+    counts = ", ".join(f"{human_count(n, 'point')} {state}" for state, n in states.items())
+    return Reason(f"{so}: {counts}", causes)
+
+
+def _explain_missing(rows: Iterable[ResultRow]) -> Reason | None:
     """Why repetitions are missing: `the next run measures more`, or which limit stopped the campaign; None if all
     exist."""
-    rows = [row for row in best.rows if row.verdict == "missing" and outcome(row) != "unneeded"]
-    reasons = [row.reasons for row in rows if row.reasons and row.reasons != (NOT_YET,)]
+    missing = [row for row in rows if row.verdict == "missing" and outcome(row) != "unneeded"]
+    reasons = [row.reasons for row in missing if row.reasons and row.reasons != (NOT_YET,)]
     if not reasons:
-        return Reason("the next run measures more") if rows else None
+        return Reason("the next run measures more") if missing else None
     return Reason(f"{human_count(len(reasons), 'repetition')} missing", tuple(caveats.rank(reasons)))
 
 
-def _advise(best: Best, repetitions: int) -> str:
-    return f"set `{'confirm' if best.confirmed else 'repetitions'}` to {repetitions:,} or more"
-
-
-def _decide_by_interval(criterion: Criterion, sides: Sequence[_Side], limit: float) -> Decision:
-    """Decide by the interval of a figure, or of the ratio of two figures."""
-    low, high = sides[0], sides[-1]
-    value, narrow, candidates = high.value, high.interval, high.candidates
-    if low is not high:
-        value = high.value / low.value
-        narrow = statistics._subtract(high.interval, low.interval)
-        candidates += low.candidates - 1
-    wide = narrow.at(ALPHA / candidates)
-    least, clause = criterion.threshold.least, "the interval includes the threshold"
-    outcome: Outcome = "undecided"
-    if not _equals(wide, limit):
-        if wide.low >= limit:
-            outcome, clause = "pass" if least else "fail", "the whole interval is above the threshold"
-        elif wide.high <= limit:
-            outcome, clause = "fail" if least else "pass", "the whole interval is below the threshold"
-
-    # doubts that outweigh the interval: suspect repetitions, or an unmeasured point that could reverse the outcome
-    better_fails = (outcome == "fail") == (least != criterion.selector.about.lowest)
-    overturned = bool(outcome == "undecided" or criterion.selector.scaling or better_fails)
-    doubt = None
-    for side in sides:
-        if doubt := _explain_suspect(side.best):
-            break
-        if side.absent and overturned:
-            doubt = _explain_no_figure(side.absent).after("another point may be better: ")
-            break
-
-    reason, needed, notes = Reason(clause), None, []
-    if outcome == "undecided":
-        advice = "the figure is the threshold, so no number of repetitions would decide"
-        if not _equals(narrow, limit):
-            advice = f"too close to decide (more than {MAX_REPETITIONS:,} repetitions)"
-            if needed := statistics.repetitions_to_exclude(limit, wide):
-                weakest = max(sides, key=lambda side: side.interval.half_width_share)
-                total = f"about {human_count(needed, 'repetition')}, {needed - narrow.n:,} more"
-                advice = f"{total}, would decide if the figure stays: {_advise(weakest.best, needed)}"
-        reason = (doubt or Reason(advice)).after(f"{clause}; ")
-        notes += [advice] if doubt else []
-    elif doubt:
-        outcome, reason = "undecided", doubt.after(f"{clause}, so it would {outcome}; but ")
-    for side in reversed(sides):
-        prefix = f"{side.axis_value}: " if side.axis_value else ""
-        if side.best.chosen:
-            notes.append(prefix + side.best.chosen)
-        if not side.best.confirmed and (incomplete := caveats.describe_incomplete(side.best.result)):
-            missing = _explain_missing(side.best)
-            notes.append(prefix + "; ".join([incomplete, *([missing.text()] if missing else [])]))
-    if candidates > 1:
-        notes.append(f"interval for the best of {candidates} that cannot be told apart")
-    results = tuple(side.best.result for side in sides)
-    return Decision(criterion, outcome, reason, value, wide, limit, results, needed, tuple(notes))
-
-
-def _equals(interval: Estimate, limit: float) -> bool:
-    """Whether a figure equals the threshold but for rounding errors of logarithms."""
-    return math.isclose(interval.center, limit, rel_tol=1e-9)
-
-
-def _explain_suspect(best: Best) -> Reason | None:
+def _explain_suspect(rows: Iterable[ResultRow]) -> Reason | None:
     """`2 of 3 repetitions suspect`, with the causes; None if no repetition is suspect."""
-    rows = [row for row in best.rows if row.verdict in COUNTED]
-    suspect = [row for row in rows if not row.undisturbed]
+    counted = [row for row in rows if row.verdict in COUNTED]
+    suspect = [row.reasons for row in counted if not row.undisturbed]
     if not suspect:
         return None
-    causes = caveats.rank(row.reasons for row in suspect)
-    return Reason(f"{len(suspect)} of {human_count(len(rows), 'repetition')} suspect", tuple(causes))
+    return Reason(f"{len(suspect)} of {human_count(len(counted), 'repetition')} suspect", tuple(caveats.rank(suspect)))
+
+
+def _describe_place(points: Sequence[PointSummary], results: Sequence[PointSummary]) -> str:
+    """Parameters of each point, or its id if they name others, too."""
+    places = []
+    for point in points:
+        brief = formats.brief(point, one=True)
+        others = [
+            other.parameters
+            for other in results
+            if other.phase == point.phase and other is not point and formats.brief(other, one=True) == brief
+        ]
+        apart = {name: v for name, v in point.parameters.items() if any(v != other[name] for other in others)}
+        told = [formats.named(name, value) for name, value in apart.items()]
+        if others and (None in apart.values() or not apart):
+            told = [point.point]
+        places.append(", ".join([brief, *told]))
+    return " against ".join(reversed(places))
 
 
 # published figures

@@ -47,9 +47,11 @@ class Best:
 
     @property
     def metric(self) -> Metric:
-        """Its figure. The best is partly luck: without fresh repetitions its interval allows for all points that may be
-        the best (Bonferroni)."""
-        metric = self.metrics[self.column]
+        return self.widen(self.metrics[self.column])
+
+    def widen(self, metric: Metric) -> Metric:
+        """Its figure in any column. The best is partly luck: without fresh repetitions the interval allows for all
+        points that may be the best (Bonferroni)."""
         if self.confirmed or metric.estimate is None:
             return metric
         return replace(metric, estimate=metric.estimate.at(ALPHA / (1 + len(self.alike))))

@@ -1,6 +1,6 @@
 """`accept:` of a configuration: figures and the thresholds that they have to reach. Errors name line, key and value.
 
-A selector names a figure: `read_bandwidth`, `rand_read p99 at queue_depth 1`, `create scaling nodes 1 -> 8`. Criteria
+A selector names a figure: `read_bandwidth`, `rand_read p99 at queue_depth 1`, `rand_read ratio target a -> b`. Criteria
 and published figures have one (docs/comparing.md has the grammar). Pure, and without the models of the configuration:
 commands that only read tables use it, too.
 """
@@ -90,6 +90,17 @@ class Subject(NamedTuple):
     def measures(self, metric: Metric) -> bool:
         return not metric.lowest or (self.tool in tools() and tools()[self.tool].latency)
 
+    def apart_from(self, axis: str) -> tuple[object, ...]:
+        """All that its phase uses but an axis. Points that are equal in it differ at most in this axis."""
+        options = tools()[self.tool].options if self.tool in tools() else {}
+        phase = phases()[self.phase]
+        used = (
+            (name, str(value))
+            for name, value in self.values.items()
+            if name != axis and value is not None and (name not in options or options[name].applies(phase))
+        )
+        return (self.tool, self.phase, *sorted(used))
+
 
 class Where(Part, frozen=True):
     """An axis or option with its value; also `tool` and `sweep` with a name."""
@@ -113,16 +124,27 @@ class Where(Part, frozen=True):
         return any(type(has) is type(self.value) and has == self.value for has in subject.values_of(self.axis))
 
 
-class Scaling(Part, frozen=True):
-    """The ratio of a phase's figure at two values of an axis."""
+class Ratio(Part, frozen=True):
+    """The ratio of a phase's figure at the second value of an axis to the figure at the first value."""
 
     axis: str
-    low: Value
-    high: Value
+    first: Value
+    second: Value
+
+    @property
+    def values(self) -> tuple[Where, Where]:
+        return Where(self.axis, self.first), Where(self.axis, self.second)
+
+    @property
+    def text(self) -> str:
+        """`scaling nodes 1 -> 8`, `ratio target a -> b`: both words are read alike."""
+        first, second = self.values
+        word = "scaling" if type(self.first) is int else "ratio"
+        return f"{word} {first.text} -> {second.shown}"
 
 
 class Selector(Part, frozen=True, kw_only=True):
-    """A figure: of a phase, of the best of its points that have these values, or how it scales over an axis.
+    """A figure: of a phase, of the best of its points that have these values, or its ratio over an axis.
 
     metric: of METRICS. Without `where` it is the headline of the phase.
     """
@@ -130,7 +152,7 @@ class Selector(Part, frozen=True, kw_only=True):
     phase: Name
     metric: str
     where: tuple[Where, ...] = ()
-    scaling: Scaling | None = None
+    ratio: Ratio | None = None
 
     @property
     def about(self) -> Metric:
@@ -140,27 +162,22 @@ class Selector(Part, frozen=True, kw_only=True):
     def text(self) -> str:
         """Its canonical spelling, which a configuration may have."""
         at = f" at {', '.join(where.text for where in self.where)}" if self.where else ""
-        if self.scaling:
+        if self.ratio:
             metric = "" if _default_metric(phases()[self.phase]) is self.about else f" {self.metric}"
-            values = " -> ".join(side.where[-1].shown for side in self.sides())
-            return f"{self.phase}{metric} scaling {self.scaling.axis} {values}{at}"
+            return f"{self.phase}{metric} {self.ratio.text}{at}"
         return f"{self.phase} {self.metric}{at}" if at else _headline_name(self.phase, self.metric)
 
     def sides(self) -> tuple[Selector, ...]:
-        """The selectors of its figures: itself, or those at the low and at the high value of a scaling."""
-        if self.scaling is None:
+        """The selectors of its figures: itself, or those at the first and at the second value of a ratio."""
+        if self.ratio is None:
             return (self,)
-        axis = self.scaling.axis
-        return tuple(
-            structs.replace(self, scaling=None, where=(*self.where, Where(axis, value)))
-            for value in (self.scaling.low, self.scaling.high)
-        )
+        return tuple(structs.replace(self, ratio=None, where=(*self.where, value)) for value in self.ratio.values)
 
 
 def parse_selector(text: str) -> Selector:
     """The selector of a text. Raises SelectorError."""
     head, _, conditions = re.sub(r"\s+", " ", text).strip().partition(" at ")
-    figure, scales, over = head.partition(" scaling ")
+    figure, word, over = [*re.split(r" (scaling|ratio) ", head, maxsplit=1), "", ""][:3]
     phase, metric = _metric(figure.strip().replace(" ", "_"))
     where = []
     for condition in re.split(r", ?", conditions) if conditions else ():
@@ -169,15 +186,15 @@ def parse_selector(text: str) -> Selector:
             shown = shortened(condition)
             raise SelectorError(f"has `at {shown}`; write an axis and its value: `at queue_depth 1, nodes 2`")
         where.append(Where(axis, _value(axis, value)))
-    scaling = _scaling(over.strip()) if scales else None
-    axes = [*(condition.axis for condition in where), *([scaling.axis] if scaling else [])]
+    ratio = _ratio(word, over) if word else None
+    axes = [*(condition.axis for condition in where), *([ratio.axis] if ratio else [])]
     if twice := next((axis for axis in axes if axes.count(axis) > 1), None):
         raise SelectorError(f"has `{twice}` twice")
-    return Selector(phase=phase.name, metric=metric.name, where=tuple(where), scaling=scaling)
+    return Selector(phase=phase.name, metric=metric.name, where=tuple(where), ratio=ratio)
 
 
 def matches(selector: Selector, subject: Subject) -> bool:
-    """Whether a selector without scaling selects a phase of a point."""
+    """Whether a selector without a ratio selects a phase of a point."""
     return (
         subject.phase == selector.phase
         and subject.measures(selector.about)
@@ -201,6 +218,19 @@ def lacks(selector: Selector, subjects: Sequence[Subject]) -> str | None:
             if not left:
                 return f"no {selector.phase} is measured at {where.text}; {_measured_values(where.axis, before)}"
     return None
+
+
+def find_pairs(selector: Selector, subjects: Sequence[Subject]) -> list[tuple[int, int]]:
+    """The points that a ratio compares, as indices of both: they differ in its axis only."""
+    assert selector.ratio
+    first, second = (
+        [(i, subject.apart_from(selector.ratio.axis)) for i, subject in enumerate(subjects) if matches(side, subject)]
+        for side in selector.sides()
+    )
+    partners: dict[object, list[int]] = {}
+    for i, others in second:
+        partners.setdefault(others, []).append(i)
+    return [(i, partner) for i, others in first for partner in partners.get(others, ())]
 
 
 def _measured_values(axis: str, subjects: Sequence[Subject]) -> str:
@@ -249,19 +279,17 @@ def _metric(name: str) -> tuple[Phase, Metric]:
     raise SelectorError(f"names no phase and no figure{wrong}")
 
 
-def _scaling(text: str) -> Scaling:
-    form = re.fullmatch(r"(?P<axis>[a-z_]+) (?P<low>\w+) -> (?P<high>\w+)", text)
+def _ratio(word: str, text: str) -> Ratio:
+    form = re.fullmatch(r"(?P<axis>[a-z_]+) (?P<first>\S+) ?-> ?(?P<second>\S+)", text)
     if not form:
-        raise SelectorError(f"scales over `{shortened(text)}`; write an axis and two values: `scaling nodes 1 -> 8`")
+        raise SelectorError(f"has `{word} {shortened(text)}`; write an axis and two values: `{word} nodes 1 -> 8`")
     axis = form["axis"]
     if axis in _OTHERS:
-        raise SelectorError(f"scales over `{axis}`, which is not an axis")
-    low, high = (_value(axis, form[side]) for side in ("low", "high"))
-    if low == high:
-        raise SelectorError(f"scales from {form['low']} to the same value")
-    if isinstance(low, int) and isinstance(high, int) and low > high:
-        raise SelectorError(f"scales from {form['low']} down to {form['high']}; write the smaller value first")
-    return Scaling(axis, low, high)
+        raise SelectorError(f"has a ratio over `{axis}`, which is not an axis")
+    ratio = Ratio(axis, _value(axis, form["first"]), _value(axis, form["second"]))
+    if ratio.first == ratio.second:
+        raise SelectorError(f"has a ratio of {form['first']} to the same value")
+    return ratio
 
 
 @cache
@@ -325,7 +353,7 @@ MEASURES: Mapping[Quantity | Literal["ratio"], Measure] = {
     "iops": Measure("IOPS", ">= 100k IOPS", {"IOPS": 1.0, "k IOPS": 1e3, "M IOPS": 1e6}),
     "rate": Measure("a rate", ">= 50k ops/s", {"ops/s": 1.0, "k ops/s": 1e3, "M ops/s": 1e6}),
     "latency": Measure("a latency", "<= 300us", {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}),
-    "ratio": Measure("scaling", ">= 6x", {"x": 1.0}),
+    "ratio": Measure("a ratio", ">= 6x", {"x": 1.0}),
 }
 _FORM = re.compile(r"(?P<comparison>>=|<=|>|<) *(?P<rest>[^<>=]+)")
 #: A decimal number, and not the beginning of `1,5`, `1_000`, `1e9`, `0x10` or `1.2.3`.
@@ -408,7 +436,7 @@ def read(document: Document) -> tuple[list[Criterion], list[Problem]]:
 
 def threshold(value: object, selector: Selector) -> Threshold:
     """The threshold of a figure. Raises SelectorError."""
-    measure = MEASURES["ratio" if selector.scaling else selector.about.quantity]
+    measure = MEASURES["ratio" if selector.ratio else selector.about.quantity]
     example = f"write a comparison, a decimal number and a unit, for example `{measure.example}`"
     shown = f"`{shortened(written(value))}`"
     if not isinstance(value, str) or not (form := _FORM.fullmatch(value.strip())):
@@ -420,7 +448,7 @@ def threshold(value: object, selector: Selector) -> Threshold:
         raise SelectorError(f"{shown}: every figure is above zero, so this threshold decides nothing; {example}")
     # `100k IOPS`, `100k` and `µs` are also written
     spelled = {name.replace(" ", ""): name for name in measure.units} | {"µs": "us", "μs": "us"}
-    if selector.about.quantity in ("iops", "rate") and not selector.scaling:
+    if selector.about.quantity in ("iops", "rate") and not selector.ratio:
         spelled |= {name.split(" ")[0] if " " in name else "": name for name in measure.units}
     if reference := _REFERENCE.fullmatch(unit):
         unit, of = "%", reference["name"]
@@ -511,7 +539,7 @@ def published_named(name: str, selector: Selector) -> list[Published]:
         figure
         for figure in published_of_suite(suite)
         if (figure.selector.phase, figure.column) == (selector.phase, selector.about.column)
-        and selector.scaling is None
+        and selector.ratio is None
         and system in ("", figure.system)
         and all(asked.get(where.axis, where.value) == where.value for where in figure.selector.where)
     ]

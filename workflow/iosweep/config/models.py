@@ -30,7 +30,7 @@ from iosweep.config.sections import (
     size,
     suggest_known,
 )
-from iosweep.config.sweeps import RepetitionRule
+from iosweep.config.sweeps import MAX_CONFIRM, RepetitionRule
 from iosweep.tools import Option, Tool, parameters, tools
 from iosweep.tools.axes import NODES
 from iosweep.units import MOST_COUNT
@@ -72,7 +72,7 @@ RepetitionsField = Annotated[
 
 
 #: Fresh repetitions of each best point.
-Confirm: Any = count(0, 100)
+Confirm: Any = count(0, MAX_CONFIRM)
 Seed: Any = count(0, 2**31 - 1)
 #: criteria.py validates them: each has its own errors, which depend on its figure.
 Criteria: Any = Annotated[

@@ -60,6 +60,10 @@ class Config:
         return self.documents[0].problem(("accept", criterion.name), message)
 
 
+#: Maximum fresh repetitions of a best point.
+MAX_CONFIRM = 100
+
+
 class RepetitionRule(Part, frozen=True, forbid_unknown_fields=True):
     """How often a point is measured. `half_width` is a fraction of the mean; None: always `min` times.
 

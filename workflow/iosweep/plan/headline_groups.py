@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import structs
 
 from iosweep.config import criteria
-from iosweep.config.criteria import Selector, Subject, Where, lacks, matches
+from iosweep.config.criteria import Selector, Subject, Where, find_pairs, lacks, matches
 from iosweep.config.sweeps import Config
 from iosweep.errors import Problem
 from iosweep.node import fs_types
@@ -124,6 +124,8 @@ def criteria_lines(plan: Plan, fstype: str = "") -> list[str]:
     suites, planned = suites_of(plan.sweeps), list(subjects(plan.points))
     for criterion in plan.accept:
         lines.append(f"  {criterion.text}")
+        if wrong := unpaired(criterion.selector, planned):
+            lines.append(f"    will be undecided: {wrong}")
         if reference := criterion.threshold.of:
             figures = criteria.published_named(reference, criterion.selector)
             if not any(criteria.compares(figure, subject, suites) for subject in planned for figure in figures):
@@ -141,7 +143,7 @@ def suites_of(sweeps: Iterable[SweepFacts]) -> dict[str, str]:
 def subjects(points: Iterable[Point]) -> Iterator[Subject]:
     """Each phase of each point, as criteria select it."""
     for point in points:
-        values = {"nodes": point.nodes, **point.options}
+        values = {"nodes": point.nodes, **point.options, "phase_time": point.phase_time_s}
         for phase in point.phases:
             yield Subject(point.tool, phase, point.sweeps, values)
 
@@ -150,7 +152,8 @@ def unfit(selector: Selector, subjects: Sequence[Subject]) -> str | None:
     """Why a selector does not name a single figure of these phases, or None."""
     if wrong := lacks(selector, subjects):
         return wrong
-    distinct = {_conditions(s): None for side in selector.sides() for s in subjects if matches(side, s)}
+    axis = selector.ratio.axis if selector.ratio else ""
+    distinct = {_conditions(s, axis): None for side in selector.sides() for s in subjects if matches(side, s)}
     if len(distinct) < 2:
         return None
     ways = {
@@ -163,8 +166,17 @@ def unfit(selector: Selector, subjects: Sequence[Subject]) -> str | None:
     return f"{selector.phase} is measured in ways that do not compare ({several}); name one: `{named.text}`"
 
 
-def _conditions(subject: Subject) -> tuple[Value | None, ...]:
-    """The conditions of a phase of a point that separate its headline group from others."""
-    options = {name: value for name, value in subject.values.items() if isinstance(value, Value)}
+def unpaired(selector: Selector, subjects: Sequence[Subject]) -> str | None:
+    """Why a ratio has no points to compare, or None."""
+    if selector.ratio is None or find_pairs(selector, subjects):
+        return None
+    first, second = (value.shown for value in selector.ratio.values)
+    return f"no two points of {selector.phase} differ only in {selector.ratio.axis} ({first} and {second})"
+
+
+def _conditions(subject: Subject, without: str) -> tuple[Value | None, ...]:
+    """The conditions of a phase of a point that separate its headline group from others. without: the axis of a ratio,
+    which may be one of them."""
+    options = {name: value for name, value in subject.values.items() if isinstance(value, Value) and name != without}
     size = options.get("file_size") if phases()[subject.phase].kind == "metadata" else None
     return (*of_phase(conditions(subject.tool, options), subject.phase), size)
