@@ -185,15 +185,15 @@ def test_jobs_of_the_campaign_are_seen_waiting_and_running(slurm: Cluster, made:
 # --- what a person sees
 
 WAITING = AllocationProgress(
-    "2-nodes", 2, "waiting", "nodes are busy (Resources)", "12",
+    "2-nodes", "2 nodes", 2, "waiting", "nodes are busy (Resources)", "12",
     starts=BEGAN + 3600, repetitions_left=12, to_go_s=120,
 )  # fmt: skip
-RUNNING = AllocationProgress("1-node", 1, "measuring", "", "11", ("n1",), None, 3, 9, 0, 90)
+RUNNING = AllocationProgress("1-node", "1 node", 1, "measuring", "", "11", ("n1",), None, 3, 9, 0, 90)
 
 
 def test_what_a_person_sees_of_jobs(monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion) -> None:
     in_utc(monkeypatch)
-    done = AllocationProgress("4-nodes", 4, "done")
+    done = AllocationProgress("4-nodes", "4 nodes", 4, "done")
     seen = Progress("c", "results/c", BEGAN, "/mnt/fs", "abc", (RUNNING, WAITING, done), limit_s=7200, spent_s=600)
     assert shown(seen, 120) == snapshot
 

@@ -131,6 +131,7 @@ def test_values_of_the_command_line_replace_those_of_the_file(tmp_path: Path, sn
     [*files, given_as] = found.documents
     assert [each.text for each in files] == [each.text for each in plain.documents]
     assert (given_as.file, given_as.text) == ("command line", 'campaign: "007"\ntarget.directory: "/mnt/x"\n')
+    assert (plain.settings.sessions, sweep_file.read(file, {"sessions": "3"}).settings.sessions) == (1, 3)
     # an error is not blamed on the file
     with pytest.raises(ConfigError) as caught:
         sweep_file.read(file, {"campaign": "a/b", "target": "~/x"})

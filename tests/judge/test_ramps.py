@@ -68,16 +68,16 @@ def test_it_is_climbed_step_by_step(plan: Plan) -> None:
 
 def test_what_is_skipped_has_a_reason(plan: Plan) -> None:
     flat = {1: [1.0] * 2, 2: [2.0] * 2, 4: [2.0] * 2, 8: [2.0] * 2}
-    found = open_repetitions(plan, measured(plan, flat | {32: [2.0] * 2}), ())
+    found = open_repetitions(plan, measured(plan, flat | {32: [2.0] * 2}), ())["1-node"]
     assert found.unneeded == {depth(plan, 16): f"{SKIPPED}, nor at queue depth 32"}
     assert (found.now, found.later) == ({}, {})
-    found = open_repetitions(plan, measured(plan, flat), ())  # nothing is claimed about a value before it is measured
+    found = open_repetitions(plan, measured(plan, flat), ())["1-node"]  # nothing is claimed of what is not measured
     assert (found.unneeded, found.now) == ({depth(plan, 16): SKIPPED}, {depth(plan, 32): [1, 2]})
 
 
 def test_a_curve_that_is_flat_and_then_rises_is_climbed_to_its_end(plan: Plan) -> None:
     stepped = {1: [1.0] * 2, 2: [1.0] * 2, 4: [1.0] * 2, 32: [2.0] * 2}
-    found = open_repetitions(plan, measured(plan, stepped), ())
+    found = open_repetitions(plan, measured(plan, stepped), ())["1-node"]
     assert found.unneeded == {}
     assert (found.now, found.later) == ({depth(plan, 8): [1, 2]}, {depth(plan, 16): 2})
 
@@ -88,7 +88,7 @@ def test_a_point_that_another_sweep_asks_for_is_measured(tmp_path: Path) -> None
     del text["sweeps"][1]["ramp"]
     plan = make(tmp_path, text)
     assert left(plan, {}, {}, HERE) == {"1-node": {depth(plan, d): [1] for d in (1, 16, 32)}}
-    found = open_repetitions(plan, measured(plan, {d: [1.0] for d in (1, 2, 4, 16, 32)}), ())
+    found = open_repetitions(plan, measured(plan, {d: [1.0] for d in (1, 2, 4, 16, 32)}), ())["1-node"]
     assert set(found.unneeded) == {depth(plan, 8)}
 
 
@@ -107,9 +107,9 @@ def test_over_nodes_each_job_decides_by_what_is_stored(tmp_path: Path) -> None:
     stored = {point: {1: result(point, 1, 5.0)} for point in points[:3]}
     assert list(left(plan, stored, {}, here)) == ["16-nodes"]
     above = "skipped: no certain gain in two steps above 1 node"
-    assert open_repetitions(plan, stored, ()).unneeded == {points[3]: above}
+    assert open_repetitions(plan, stored, ())["8-nodes"].unneeded == {points[3]: above}
     stored[points[4]] = {1: result(points[4], 1, 5.0)}
-    assert open_repetitions(plan, stored, ()).unneeded == {points[3]: f"{above}, nor at 16 nodes"}
+    assert open_repetitions(plan, stored, ())["8-nodes"].unneeded == {points[3]: f"{above}, nor at 16 nodes"}
 
 
 def test_a_step_that_cannot_be_measured_is_passed_over(plan: Plan) -> None:

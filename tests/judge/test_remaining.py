@@ -339,7 +339,10 @@ RAMP = "queue_depth"
 def told_by_table(made: Made, **states: bool) -> Numbers:
     """Point -> repetitions of the table in this state; all that it has to have instead of None."""
     found: Numbers = {}
-    every = {point.id: set(range(1, point.repetitions.min + 1)) for point in made.plan.points}
+    every: Numbers = {}
+    for allocation, point in ((a, p) for a in made.plan.allocations for p in a.points):
+        rule = point.repetitions
+        every.setdefault(point.id, set()).update(rule.selecting(allocation.session, rule.min))
     for row in made.table():
         if all(row[name] == value for name, value in states.items()):
             number = row["repetition"]
@@ -365,6 +368,10 @@ PLANS: dict[str, dict[str, Any]] = {
     "a ramp over nodes, confirmed": {
         "axes": {"nodes": [1, 2, 4], "queue_depth": [1, 4]}, "ramp": "nodes", "confirm": 2,
     },
+    "two sessions": {"axes": {"nodes": [1, 2], "queue_depth": [1, 2]}, "sessions": 2},
+    "three sessions of a ramp, confirmed": {
+        "axes": {"queue_depth": [1, 2, 4, 8]}, "ramp": RAMP, "confirm": 1, "sessions": 3,
+    },
 }  # fmt: skip
 
 
@@ -372,7 +379,9 @@ PLANS: dict[str, dict[str, Any]] = {
 def test_the_table_and_the_plan_agree_on_what_is_left(tmp_path: Path, kind: str) -> None:
     draw = random.Random(kind)
     for k in range(2):
-        sweeps = document(repetitions=draw.choice((1, 2, 3)), **PLANS[kind])
+        sweep = dict(PLANS[kind])
+        sessions = sweep.pop("sessions", 1)
+        sweeps = document(repetitions=draw.choice((1, 2, 3)), **sweep) | {"sessions": sessions}
         place = tmp_path / str(k)
         place.mkdir()
         made = Made(place, make(place, sweeps))
@@ -380,7 +389,7 @@ def test_the_table_and_the_plan_agree_on_what_is_left(tmp_path: Path, kind: str)
         for point in made.plan.points:
             load = min(int(point.options["queue_depth"]) * point.nodes, width)
             for number in range(1, point.repetitions.last + 1):
-                if draw.random() < (held if number <= point.repetitions.max else held / 4):
+                if draw.random() < (held / 4 if point.repetitions.confirms(number) else held):
                     figures = {}
                     for phase in point.phases:
                         outcome = draw.choices(("valid", "suspect", "invalid"), (6, 2, 1))[0]
@@ -393,7 +402,9 @@ def test_the_table_and_the_plan_agree_on_what_is_left(tmp_path: Path, kind: str)
                 archive.unlink()
         results, missing = made.store.repetitions(), made.store.missing()
         still = remaining.find(made.plan, results, missing, ANYWHERE)
-        now = {point: set(numbers) for points in still.left.values() for point, numbers in points.items()}
+        now: Numbers = {}
+        for point, numbers in ((p, n) for points in still.left.values() for p, n in points.items()):
+            now.setdefault(point, set()).update(numbers)
         later = {point for points in still.expected.values() for point in points}
         without = {point for points in still.unneeded.values() for point in points}
         left, unneeded = told_by_table(made, left=True), told_by_table(made, unneeded=True)

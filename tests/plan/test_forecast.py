@@ -116,8 +116,8 @@ def test_only_what_is_left_is_counted(tmp_path: Path, snapshot: Any) -> None:
     given = forecast.forecast_of(make(tmp_path, text))
     assert given.bytes_written == 100 * MIB + 16 * MIB
     said = [
-        *(forecast.sentence(cost, 1), forecast.sentence(forecast.forecast_of(made, {}), 2)),
-        *(forecast.sentence(forecast.forecast_of(made), 3, word=""), assumed.writes("written"), given.writes()),
+        *(forecast.sentence(cost, "1 node"), forecast.sentence(forecast.forecast_of(made, {}), "2 nodes")),
+        *(forecast.sentence(forecast.forecast_of(made), "3 nodes", word=""), assumed.writes("written"), given.writes()),
     ]
     assert "\n".join(said) == snapshot
 

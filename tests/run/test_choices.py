@@ -88,6 +88,27 @@ def test_a_ramp_ends_where_the_device_is_saturated(tmp_path: Path, stop: bool) -
     assert made.files() == files
 
 
+def test_each_session_has_an_allocation_that_measures_its_rounds(tmp_path: Path) -> None:
+    made = Scripted(tmp_path, CONFIRMED | {"repetitions": 2, "confirm": 1}, sessions=2)
+    made.machine.play({"when": "--bs=65536", "ops_per_s": 1000})
+    made.measure()
+    first = times(made)
+    assert {(row["repetition"], row["left"]) for row in made.rows() if row["verdict"] == "missing"} == {
+        (4, True),
+        (5, True),
+    }
+    manifest = made.manifest.read_bytes()
+    made.measure("--allocation", "1-node-session2")
+    confirms: dict[int, list[bool]] = {}
+    for row in sorted(made.rows(), key=lambda row: row["repetition"]):
+        confirms.setdefault(row["transfer_size_bytes"], []).append(row["confirms"])
+    assert confirms == {4096: [False, False, True] * 2, 65536: [False] * 4}
+    assert {row["verdict"] for row in made.rows()} == {"valid"}
+    assert times(made).items() > first.items()
+    made.measure()  # nothing is left, and its manifest is as it was
+    assert made.manifest.read_bytes() == manifest
+
+
 def test_points_are_drawn_in_another_order_for_each_repetition(tmp_path: Path) -> None:
     axes = {"threads_per_node": [1, 2, 3], "queue_depth": [1, 2, 4, 8]}
     sweep = SWEEP | {"phases": ["rand_read"], "axes": axes, "phase_time": "10s", "repetitions": 2}

@@ -209,10 +209,10 @@ class Dag:
 
     def text(self, allocation: str, minutes: int | None = None) -> str:
         """A line on the repetitions left of an allocation, and the resources of its job (Work.text)."""
-        nodes, name, reached = self.work[allocation].nodes, self.launcher.name, self.launcher.nodes
-        if reached is not None and nodes > reached:
-            return f"{human_count(nodes, 'node')}: missing, the launcher {name} reaches {reached}"
-        return self.work[allocation].text(minutes)
+        work, reached = self.work[allocation], self.launcher.nodes
+        if reached is not None and work.nodes > reached:
+            return f"{work.allocation.title}: missing, the launcher {self.launcher.name} reaches {reached}"
+        return work.text(minutes)
 
 
 def read(workflow: Any) -> Dag:
@@ -225,7 +225,7 @@ def read(workflow: Any) -> Dag:
     file = Path(files[0]) if files else Path("config/sweep.yaml")
     given = dict(text.split("=", 1) for text in workflow.config_settings.config_args or ())
     if strange := sorted(set(given) - {"only", *sweep_file.GIVEN}):
-        allowed = "`only` (points or sweeps), `campaign` and `target` (a directory) can be given"
+        allowed = "`only` (points or sweeps), `campaign`, `target` (a directory) and `sessions` can be given"
         what = f"{allowed}, not {', '.join(strange)}; everything else belongs in the configuration file"
         raise ConfigError([Problem("--config", 0, "", what)])
     settings = workflow.resource_settings

@@ -321,7 +321,7 @@ def repetitions(rows: Iterable[RowVerdict], sweeps: Iterable[SweepFacts]) -> lis
     planned: dict[str, int] = {}
     for sweep in sweeps:
         for point in sweep.points:
-            planned[point] = max(planned.get(point, 1), sweep.repetitions.min)
+            planned[point] = max(planned.get(point, 1), sweep.repetitions.sessions * sweep.repetitions.min)
     groups: dict[tuple[str, int | None], list[RowVerdict]] = {}
     for row in rows:
         groups.setdefault((row.point, row.repetition), []).append(row)

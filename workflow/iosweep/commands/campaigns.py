@@ -162,11 +162,12 @@ def add_overrides(parser: ArgumentParser) -> None:
     """Add the arguments that replace keys of the configuration."""
     parser.add_argument("--campaign", metavar="NAME", help="override the configuration's campaign")
     parser.add_argument("--target", metavar="DIR", help="override the configuration's target.directory")
+    parser.add_argument("--sessions", metavar="N", help="override the configuration's number of sessions")
 
 
 def overrides(arguments: Namespace) -> dict[str, str]:
     """Key of the configuration -> value that replaces it."""
-    values = {"campaign": arguments.campaign, "target": arguments.target}
+    values = {name: getattr(arguments, name) for name in ("campaign", "target", "sessions")}
     return {name: value for name, value in values.items() if value is not None}
 
 

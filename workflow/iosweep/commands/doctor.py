@@ -179,7 +179,7 @@ def plan(configuration: Path | None) -> tuple[Config | None, Plan | None, Line]:
     if taken := name_taken(store, made, store.repetitions()):
         problem = config.documents[0].problem(("campaign",), taken)
         return None, None, wrong("configuration", str(problem), "give this campaign another name")
-    counts = [str(a.nodes) for a in made.allocations]
+    counts = [str(a.nodes) for a in made.allocations if a.session == 1]
     used = ", ".join(sorted({point.tool for point in made.points}))
     seen = f"{made.campaign}, with {used} on {', '.join(counts)} {'node' if counts == ['1'] else 'nodes'}"
     return config, made, ok("configuration", f"{configuration}: {seen}")

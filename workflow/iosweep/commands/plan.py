@@ -131,7 +131,8 @@ def commands(made: Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[st
     hosts = [f"NODE{k}" for k in range(1, 1 + max(point.nodes for point in made.points))]  # Slurm says which
     for point in made.points:
         tool, lacks = tools()[point.tool], launcher.lacks(point)
-        for repetition in range(1, point.repetitions.min + 1):
+        rule = point.repetitions
+        for repetition in (n for session in range(1, rule.sessions + 1) for n in rule.selecting(session, rule.min)):
             for step in point.steps:
                 argv = tool_commands(made, point, step, repetition, directory)[0]
                 if not lacks:
@@ -151,7 +152,7 @@ def _print_table(made: Plan, where: Where, fstype: str) -> None:
         if where.site.slurm:
             options = escape("".join(f" {option}" for option in work.site.options))
             asks = f"; asks for {human_duration(60 * work.minutes())}{options}"
-        printer.print(forecast.sentence(work.cost, work.nodes, word="") + asks)
+        printer.print(forecast.sentence(work.cost, work.allocation.title, word="") + asks)
     printer.print("", _cost(made, cost))
     for line in criteria_lines(made, fstype):
         prose(line)
@@ -174,6 +175,8 @@ def _sweeps(made: Plan) -> Table:
         name = f"{sweep.name} (scaled)" if sweep.scaled else sweep.name
         most = "up to {} (ramp)" if sweep.ramp else "{}"
         repetitions = most.format(", ".join(map(str, counts))) + (f" + {confirm} of the best" if confirm else "")
+        if sweep.repetitions.sessions > 1:
+            repetitions += f", in each of {sweep.repetitions.sessions} sessions"
         sweeps.add_row(name, sweep.tool, str(len(sweep.points)), repetitions, " ".join(sweep.phases))
     return sweeps
 

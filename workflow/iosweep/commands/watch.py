@@ -96,6 +96,7 @@ class AllocationProgress:
     """
 
     name: str
+    title: str
     nodes: int
     state: State = "not begun"
     why: str = ""
@@ -181,27 +182,28 @@ def read_progress(results: Path, queue: Queue) -> Progress:
     for each in stored:
         by_point.setdefault(each.point.id, {})[each.repetition.repetition] = each.repetition
     rest = remaining.find(plan, by_point, {}, machine)
-    again = {p: numbers for points in rest.left.values() for p, numbers in points.items()}
+    again = {(p, n) for points in rest.left.values() for p, numbers in points.items() for n in numbers}
     done = Counter(
-        each.point.id
+        (each.point.id, each.point.repetitions.session_of(each.repetition.repetition))
         for each in stored
         if remaining.current(each.repetition, plan, each.point, machine)
-        and each.repetition.repetition not in again.get(each.point.id, ())
+        and (each.point.id, each.repetition.repetition) not in again
     )
     paces = pace(plan, [each.times for each in stored])
     holder = lock.holder(results / lock.NAME)
     queue.update(holder)
 
     def follow(allocation: Allocation) -> AllocationProgress:
-        ids = [point.id for point in allocation.points]
+        own_done = {point.id: done[point.id, allocation.session] for point in allocation.points}
         left = {p: n for p, n in rest.expected.get(allocation.name, {}).items() if p not in absent}
         counted = AllocationProgress(
             allocation.name,
+            allocation.title,
             allocation.nodes,
-            repetitions_done=sum(done[p] for p in ids),
+            repetitions_done=sum(own_done.values()),
             repetitions_left=sum(left.values()),
             repetitions_missing=sum(
-                max(0, point.repetitions.min - done[point.id]) for point in allocation.points if point.id in absent
+                max(0, point.repetitions.min - own_done[point.id]) for point in allocation.points if point.id in absent
             ),
             to_go_s=to_go_s(plan, paces, left, sets),
         )
@@ -222,7 +224,7 @@ def read_progress(results: Path, queue: Queue) -> Progress:
             # a job that began, and whose time or signal ended it, was not refused
             stopped = refusal.stopped or refusal.short_of_time
             return replace(counted, state="stopped" if stopped else "refused", why=printable(refusal.reason))
-        return replace(counted, state="stopped") if by_point.keys() & set(ids) else counted
+        return replace(counted, state="stopped") if any(own_done.values()) else counted
 
     allocations = tuple(map(follow, plan.allocations))
     # without squeue, the state is a guess only if work is left that no job or process is seen to do
@@ -270,7 +272,7 @@ def draw(progress: Progress) -> Iterator[RenderableType]:
         return
     for a in progress.allocations:
         total = a.repetitions_done + a.repetitions_left + a.repetitions_missing
-        line = Text.assemble((human_count(a.nodes, "node"), "bold"), ": ")
+        line = Text.assemble((a.title, "bold"), ": ")
         measured = f"{a.repetitions_done:,} of {human_count(total, 'repetition')} measured"
         line.append(measured if total else "nothing to measure: its ramps do not need it")
         if a.repetitions_missing:

@@ -73,6 +73,7 @@ RepetitionsField = Annotated[
 
 #: Fresh repetitions of each best point.
 Confirm: Any = count(0, MAX_CONFIRM)
+Sessions: Any = count(1, 100)
 Seed: Any = count(0, 2**31 - 1)
 #: criteria.py validates them: each has its own errors, which depend on its figure.
 Criteria: Any = Annotated[
@@ -265,6 +266,12 @@ class Campaign(Strict):
         description="Batch jobs: one for each node count, or one for the whole campaign, with as many nodes as its"
         " largest point; smaller ones then run on a subset of the same nodes, another one for each repetition. That"
         " makes scaling figures exact, and keeps nodes idle. Default: per_node_count.",
+    )
+    sessions: Sessions = Field(
+        1,
+        description="How often the whole campaign is measured, each time in jobs of its own; `repetitions` and"
+        " `confirm` hold for each session. Comparisons need several, on different days: raise it and run snakemake"
+        " again. Default: 1.",
     )
     seed: Seed = Field(1, description="Seed of the order of points and of random offsets. Default: 1.")
     accept: Criteria = Field(

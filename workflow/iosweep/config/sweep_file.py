@@ -108,7 +108,11 @@ MOST_COMBINATIONS = 100_000
 
 
 #: Name of a value that the command line may give -> its key.
-GIVEN: Mapping[str, KeyPath] = {"campaign": ("campaign",), "target": ("target", "directory")}
+GIVEN: Mapping[str, KeyPath] = {
+    "campaign": ("campaign",),
+    "target": ("target", "directory"),
+    "sessions": ("sessions",),
+}
 
 
 def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
@@ -117,8 +121,9 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
     `given`: names of GIVEN -> values, in place of those of the file.
     """
     document = load(file)
-    if given:
-        document = _with(document, given)
+    values = {name: int(v) if name == "sessions" and v.isdecimal() else v for name, v in (given or {}).items()}
+    if values:
+        document = _with(document, values)
     model, problems = validated(document, models.Campaign)
     accept, wrong_criteria = criteria.read(document)
     problems += wrong_criteria
@@ -144,18 +149,18 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
         else:
             sweeps.append(_sweep(entry, document, ("sweeps", index)))
     problems += [problem for sweep in sweeps for problem in _check(sweep)]
-    problems += _check_together(sweeps)
+    problems += _check_together(sweeps, model.sessions if model else 1)
     references = [(criterion, criteria.unknown_reference(criterion)) for criterion in accept]
     problems += [document.problem((criteria.SECTION, criterion.name), why) for criterion, why in references if why]
     if problems or not model:
         raise ConfigError(sorted(problems, key=lambda p: (p.file != document.file, p.file, p.line)))
-    if given:  # plan and report keep the values of the command line as a document of their own
-        text = "".join(f"{dotted(GIVEN[name])}: {json.dumps(value)}\n" for name, value in sorted(given.items()))
-        documents.append(Document(COMMAND_LINE, text, dict(given), {}))
+    if values:  # plan and report keep the values of the command line as a document of their own
+        text = "".join(f"{dotted(GIVEN[name])}: {json.dumps(value)}\n" for name, value in sorted(values.items()))
+        documents.append(Document(COMMAND_LINE, text, values, {}))
     return Config(model, tuple(sweeps), tuple(documents), tuple(accept))
 
 
-def _check_together(sweeps: Sequence[Sweep]) -> list[Problem]:
+def _check_together(sweeps: Sequence[Sweep], sessions: int) -> list[Problem]:
     """Sweeps with the same name, and the sweep with which there are too many combinations, before they are made."""
     problems, names, total = [], dict[str, Sweep](), 0
     for sweep in sweeps:
@@ -163,15 +168,16 @@ def _check_together(sweeps: Sequence[Sweep]) -> list[Problem]:
             where = f"{first.document.file}, line {first.document.line(first.path)}"
             problems.append(sweep.problem(f"`{sweep.name}` names two sweeps (the other: {where})", "name"))
         names[sweep.name] = sweep
-        before, total = total, total + math.prod(map(len, sweep.axes.values()))
+        before, total = total, total + sessions * math.prod(map(len, sweep.axes.values()))
         if before <= MOST_COMBINATIONS < total:
             most = f"a campaign may have {MOST_COMBINATIONS:,}, excluded ones included; shorten an axis"
-            too_many = f"{human_count(total, 'combination')} with the sweeps before it; {most}"
+            in_all = f" in {sessions} sessions" if sessions > 1 else ""
+            too_many = f"{human_count(total, 'combination')} with the sweeps before it{in_all}; {most}"
             problems.append(sweep.problem(too_many, "axes"))
     return problems
 
 
-def _with(document: Document, given: Mapping[str, str]) -> Document:
+def _with(document: Document, given: Mapping[str, str | int]) -> Document:
     """A configuration with some of its values replaced."""
     data = dict(document.data)
     for name, value in given.items():

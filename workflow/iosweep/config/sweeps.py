@@ -65,22 +65,47 @@ MAX_CONFIRM = 100
 
 
 class RepetitionRule(Part, frozen=True, forbid_unknown_fields=True):
-    """How often a point is measured. `half_width` is a fraction of the mean; None: always `min` times.
+    """How often a point is measured in each session. `half_width` is a fraction of the mean; None: always `min` times.
 
-    confirm: fresh repetitions of a point that is the best of its phase. They have the numbers after `max`, so a number
-    alone says whether a repetition chose the best point or confirms it.
+    confirm: fresh repetitions of a point that is the best of its phase.
+
+    A session has rounds 1 to `max`, and those after it confirm. Repetitions are numbered through all sessions, so a
+    number alone says in which session it was, and whether it chose the best point or confirms it.
     """
 
     min: Some
     max: Some
     half_width: Share | None = None
     confirm: Count = 0
+    sessions: Some = 1
 
-    def confirms(self, number: int) -> bool:
-        """Whether a repetition has no part in the choice of the best point."""
-        return number > self.max
+    @property
+    def rounds(self) -> int:
+        """The most rounds of a session."""
+        return self.max + self.confirm
 
     @property
     def last(self) -> int:
         """The highest number that a repetition may have."""
-        return self.max + self.confirm
+        return self.sessions * self.rounds
+
+    def session_of(self, number: int) -> int:
+        """The session of a repetition."""
+        return (number - 1) // self.rounds + 1
+
+    def round_of(self, number: int) -> int:
+        """The round of a repetition within its session."""
+        return (number - 1) % self.rounds + 1
+
+    def confirms(self, number: int) -> bool:
+        """Whether a repetition has no part in the choice of the best point."""
+        return self.round_of(number) > self.max
+
+    def selecting(self, session: int, count: int) -> range:
+        """The numbers of the first `count` repetitions of a session."""
+        first = (session - 1) * self.rounds + 1
+        return range(first, first + count)
+
+    def confirming(self, session: int) -> range:
+        """The numbers of the repetitions of a session that confirm."""
+        return self.selecting(session, self.rounds)[self.max :]

@@ -81,7 +81,7 @@ class Work:
 
         With the minutes that a job asks for: `...; asks for 2 nodes for 4 h 50 min`.
         """
-        text = forecast.sentence(self.cost, self.nodes)
+        text = forecast.sentence(self.cost, self.allocation.title)
         return text if asked_min is None else f"{text}; {asks_for(self.nodes, asked_min)}"
 
 

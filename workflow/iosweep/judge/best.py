@@ -72,10 +72,11 @@ def fresh_numbers(
     absent: Collection[str],
     unneeded: Collection[str] = (),
 ) -> dict[str, list[int]]:
-    """best point by the results so far -> numbers of the repetitions that confirm it and are not stored yet.
+    """best point by the results so far -> numbers of the repetitions that confirm it in the allocation's session and
+    are not stored yet.
 
-    groups: the points that compete for each headline; absent, unneeded: points that are not measured. In a group
-    without results, the point that takes longest stands in for the best one.
+    groups: the points that compete for each headline; counted: results up to this session; absent, unneeded: points
+    that are not measured. In a group without results, the point that takes longest stands in for the best one.
     """
     fresh: dict[str, list[int]] = {}
     own_points = {point.id for point in allocation.points}
@@ -95,8 +96,8 @@ def fresh_numbers(
             if not possible:
                 continue
             point = longest_of([p for p in possible if p.id not in fresh] or possible, plan)
-        stored, repetitions = counted.get(point.id, {}), point.repetitions
-        numbers = [n for n in range(repetitions.max + 1, repetitions.last + 1) if n not in stored]
+        stored = counted.get(point.id, {})
+        numbers = [n for n in point.repetitions.confirming(allocation.session) if n not in stored]
         if numbers and point.id not in absent:
             fresh[point.id] = numbers
     return fresh

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from iosweep.config.sweeps import RepetitionRule
 from iosweep.judge import agreement, best, statistics
 from iosweep.node.pinning import bound
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets, repetition_needs
@@ -57,36 +58,45 @@ def find(
     budget. Damaged results, and those of another tool build or file system, are measured again. Points whose needs are
     still not met, and points that a ramp does not need, have no repetitions left.
     """
-    counted: dict[str, dict[int, RecordHead]] = {}
+    counted: dict[str, dict[int, RecordHead]] = {point.id: {} for point in plan.points}
     absent: set[str] = set()
     for allocation in plan.allocations:
+        of_session = {p.id: in_session(p, allocation.session, results.get(p.id, {})) for p in allocation.points}
         planned = sum(p.repetitions.min for p in allocation.points)
-        retried = sum(r.retried for p in allocation.points for r in results.get(p.id, {}).values())
+        retried = sum(r.retried for stored in of_session.values() for r in stored.values())
         retry_share = plan.limits.retried
         budget = max(RETRIED_LEAST, int(retry_share * planned)) - retried if retry_share else 0
         for point in allocation.points:
-            stored = results.get(point.id, {})
-            usable = {number: r for number, r in stored.items() if current(r, plan, point, machine)}
-            counted[point.id] = usable
+            usable = {n: r for n, r in of_session[point.id].items() if current(r, plan, point, machine)}
+            counted[point.id] |= usable
             if lacking(missing.get(point.id), machine, plan) or (machine.launcher and machine.launcher.lacks(point)):
                 absent.add(point.id)
                 continue
             retry = [number for number, r in usable.items() if r.retry and not r.retried]
             for number in retry[: max(0, budget)]:
-                del usable[number]
+                del counted[point.id][number]
                 budget -= 1
     skipped = {point.id for point in plan.points if not chosen(only, point)} if only else set[str]()
-    needed = open_repetitions(plan, counted, absent, skipped)
+    found = Remaining({}, {}, {})
+    for name, needed in open_repetitions(plan, counted, absent, skipped).items():
+        expected = Counter({point: len(numbers) for point, numbers in needed.now.items()}) + Counter(needed.later)
+        _keep(found.left, name, needed.now, skipped)
+        _keep(found.expected, name, expected, skipped)
+        _keep(found.unneeded, name, needed.unneeded, skipped)
+    return found
 
-    def grouped(by_point: Mapping[str, T]) -> dict[str, dict[str, T]]:
-        groups = {
-            a.name: {p.id: by_point[p.id] for p in a.points if p.id in by_point and p.id not in skipped}
-            for a in plan.allocations
-        }
-        return {allocation: points for allocation, points in groups.items() if points}
 
-    expected = Counter({point: len(numbers) for point, numbers in needed.now.items()}) + Counter(needed.later)
-    return Remaining(grouped(needed.now), grouped(expected), grouped(needed.unneeded))
+def _keep(
+    groups: dict[str, dict[str, T]], allocation: str, by_point: Mapping[str, T], skipped: Collection[str]
+) -> None:
+    """Add the points of an allocation that are not skipped, if there are any."""
+    if points := {point: value for point, value in by_point.items() if point not in skipped}:
+        groups[allocation] = points
+
+
+def in_session(point: Point, session: int, results: Mapping[int, T]) -> dict[int, T]:
+    """The repetitions of a session."""
+    return {number: r for number, r in results.items() if point.repetitions.session_of(number) == session}
 
 
 def chosen(only: str, point: Point) -> bool:
@@ -133,11 +143,14 @@ def elsewhere(result: RecordHead, machine: LocalMachine) -> bool:
 
 @dataclass(frozen=True)
 class OpenRepetitions:
-    """Repetitions that a plan still needs, by point."""
+    """Repetitions that an allocation still needs, by point."""
 
     now: Mapping[str, list[int]]  # numbers of the repetitions that can be measured now
     later: Mapping[str, int]  # number of further repetitions, which depends on results
     unneeded: Mapping[str, str]  # why no more are needed
+
+
+NOTHING_OPEN = OpenRepetitions({}, {}, {})
 
 
 def open_repetitions(
@@ -145,68 +158,79 @@ def open_repetitions(
     counted: Mapping[str, Mapping[int, RecordHead]],
     absent: Collection[str],
     skipped: Collection[str] = (),
-) -> OpenRepetitions:
-    """Repetitions that a plan still needs besides the results that count. absent: points that cannot be measured;
-    skipped: points that are not measured now, so that no ramp waits for them.
+    nodes: int | None = None,
+) -> dict[str, OpenRepetitions]:
+    """allocation -> repetitions that it still needs besides the results that count. absent: points that cannot be
+    measured; skipped: points that are not measured now, so that no ramp waits for them; nodes: only allocations of so
+    many nodes.
 
     An allocation first measures the repetitions that select the best points, as far as ramps need them, and then those
-    that confirm the best points.
+    that confirm the best points. It decides by the results up to its session, so that a later session opens none again.
     """
-    selecting = {p.id: best.selection(p, counted.get(p.id, {})) for p in plan.points}
-    figures = {point: best.figures(stored.values()) if stored else None for point, stored in selecting.items()}
-    unneeded, waiting = best.ramped(plan, figures, {*absent, *skipped})
     groups = headline_groups(plan.points)
-    now: dict[str, list[int]] = {}
-    later: Counter[str] = Counter()
-    for allocation in plan.allocations:
-        measured = [p for p in allocation.points if p.id not in absent and p.id not in unneeded]
-        to_select = open_before_confirming(allocation, selecting, measured)
-        for point, numbers in to_select.items():
-            if point in waiting:
-                later[point] += len(numbers)
+    found: dict[str, OpenRepetitions] = {}
+    for session, allocations in itertools.groupby(plan.allocations, lambda allocation: allocation.session):
+        so_far = {
+            p.id: {n: r for n, r in counted.get(p.id, {}).items() if p.repetitions.session_of(n) <= session}
+            for p in plan.points
+        }
+        selecting = {p.id: best.selection(p, so_far[p.id]) for p in plan.points}
+        figures = {point: best.figures(stored.values()) if stored else None for point, stored in selecting.items()}
+        unneeded, waiting = best.ramped(plan, figures, {*absent, *skipped})
+        for allocation in (a for a in allocations if nodes in (None, a.nodes)):
+            now: dict[str, list[int]] = {}
+            later: Counter[str] = Counter()
+            measured = [p for p in allocation.points if p.id not in absent and p.id not in unneeded]
+            to_select = open_before_confirming(allocation, selecting, measured)
+            for point, numbers in to_select.items():
+                if point in waiting:
+                    later[point] += len(numbers)
+                else:
+                    now[point] = numbers
+            fresh = best.fresh_numbers(plan, allocation, groups, so_far, absent, unneeded)
+            if to_select:  # a forecast: another point may still become the best
+                later.update({point: len(numbers) for point, numbers in fresh.items()})
             else:
-                now[point] = numbers
-        fresh = best.fresh_numbers(plan, allocation, groups, counted, absent, unneeded)
-        if to_select:  # a forecast: another point may still become the best
-            later.update({point: len(numbers) for point, numbers in fresh.items()})
-        else:
-            now |= fresh
-    return OpenRepetitions(now, later, unneeded)
+                now |= fresh
+            reasons = {p.id: unneeded[p.id] for p in allocation.points if p.id in unneeded}
+            found[allocation.name] = OpenRepetitions(now, later, reasons)
+    return found
 
 
 def open_before_confirming(
     allocation: Allocation, selecting: Mapping[str, Mapping[int, RecordHead]], points: Sequence[Point]
 ) -> dict[str, list[int]]:
-    """point -> numbers of the repetitions that it still needs before best points can be confirmed; only the next number
-    if an interval that is too wide needs it. Without empty entries.
+    """point -> numbers of the repetitions of the allocation's session that it still needs before best points can be
+    confirmed; only the next number if an interval that is too wide needs it. Without empty entries.
 
     selecting: results that count, without those that confirm; of all points of the allocation, because the scatter of a
     phase is estimated from all of them.
     """
+    session = allocation.session
+    selecting = {p.id: in_session(p, session, selecting.get(p.id, {})) for p in allocation.points}
     needed: dict[str, list[int]] = {}
-    undecided: list[Point] = []
+    undecided: dict[str, RepetitionRule] = {}
     for point in points:
-        repetitions, stored = point.repetitions, selecting.get(point.id, {})
-        if numbers := [n for n in range(1, repetitions.min + 1) if n not in stored]:
+        repetitions, stored = point.repetitions, selecting[point.id]
+        if numbers := [n for n in repetitions.selecting(session, repetitions.min) if n not in stored]:
             needed[point.id] = numbers
         elif repetitions.half_width is not None and len(stored) < repetitions.max:
-            undecided.append(point)
+            undecided[point.id] = repetitions
     headlines: agreement.Headlines = {}
     for point in allocation.points if undecided else ():
-        for repetition in selecting.get(point.id, {}).values():
+        for repetition in selecting[point.id].values():
             agreement.add(headlines, point, repetition)
-    shares = {point.id: point.repetitions.half_width for point in undecided}
     figures = [*headlines.values()]
     for (id, *_), figure, estimate in zip(headlines, figures, agreement.estimates(figures), strict=True):
-        count, limit = len(figure.values), shares.get(id)
-        if limit is None:
+        if (rule := undecided.get(id)) is None or rule.half_width is None:
             continue
+        count = len(figure.values)
         # more repetitions do not help if half of them failed, if they ran on different nodes, or if a figure is zero
         wide = figure.comparable and count > len(selecting[id]) - count
         if count >= statistics.MIN_REPETITIONS:
-            wide = estimate is not None and estimate.half_width_share > limit
+            wide = estimate is not None and estimate.half_width_share > rule.half_width
         if wide:
-            needed[id] = [next(n for n in itertools.count(1) if n not in selecting[id])]
+            needed[id] = [next(n for n in rule.selecting(session, rule.max) if n not in selecting[id])]
     return {point.id: needed[point.id] for point in points if point.id in needed}
 
 

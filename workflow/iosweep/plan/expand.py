@@ -27,7 +27,8 @@ def make_plan(config: Config) -> Plan:
     sweeps: list[SweepFacts] = []
     for sweep in config.sweeps:
         members = []
-        for point in _points(sweep, problems):
+        rule = structs.replace(sweep.repetitions, sessions=config.settings.sessions)
+        for point in _points(sweep, rule, problems):
             if shared := points.get(point.id):  # with an earlier sweep: the more demanding rule of repetitions holds
                 point = structs.replace(
                     shared,
@@ -48,7 +49,7 @@ def make_plan(config: Config) -> Plan:
                 suite=sweep.suite,
                 scaled=sweep.scaled,
                 source=sweep.source,
-                repetitions=sweep.repetitions,
+                repetitions=rule,
                 ramp=sweep.ramp,
                 phase_time_s=sweep.phase_time_s if timed else None,
                 one_pass=timed and sweep.phase_time_s is None,
@@ -109,7 +110,7 @@ def _key_of(sweep: Sweep, wrong: str) -> tuple[str, ...]:
     return ()
 
 
-def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
+def _points(sweep: Sweep, rule: RepetitionRule, problems: list[Problem]) -> Iterable[Point]:
     tool = tools()[sweep.tool]
     phases = [tool.phases[name] for name in sweep.phases]
     defaults = {name: o.default for name, o in tool.options.items() if any(map(o.applies, phases))}
@@ -136,7 +137,7 @@ def _points(sweep: Sweep, problems: list[Problem]) -> Iterable[Point]:
             nodes=nodes,
             options=options,
             phase_time_s=phase_time_s,
-            repetitions=sweep.repetitions,
+            repetitions=rule,
             sweeps=(sweep.name,),
         )
 
@@ -178,9 +179,8 @@ def _id_part(name: str, value: Value) -> str:
 
 def _more_demanding(a: RepetitionRule, b: RepetitionRule) -> RepetitionRule:
     widths = [r.half_width for r in (a, b) if r.half_width is not None]
-    return RepetitionRule(
-        max(a.min, b.min), max(a.max, b.max), min(widths) if widths else None, max(a.confirm, b.confirm)
-    )
+    half_width = min(widths) if widths else None
+    return RepetitionRule(max(a.min, b.min), max(a.max, b.max), half_width, max(a.confirm, b.confirm), a.sessions)
 
 
 def _timed(sweep: Sweep) -> bool:
@@ -194,7 +194,9 @@ def _allocations(points: Sequence[Point], config: Config) -> tuple[Allocation, .
     for point in sorted(points, key=lambda p: p.id):
         by_nodes.setdefault(largest if config.settings.allocation == "campaign" else point.nodes, []).append(point)
     allocations = []
-    for nodes, members in sorted(by_nodes.items()):
-        name = f"{nodes}-node" + ("s" if nodes > 1 else "")
-        allocations.append(Allocation(name, nodes, tuple(members)))
+    for session, (nodes, members) in itertools.product(
+        range(1, config.settings.sessions + 1), sorted(by_nodes.items())
+    ):
+        name = f"{nodes}-node{'s' * (nodes > 1)}" + (f"-session{session}" if session > 1 else "")
+        allocations.append(Allocation(name, nodes, tuple(members), session))
     return tuple(allocations)

@@ -147,7 +147,7 @@ def forecast_of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None)
     """The forecast of a plan, or of the repetitions that are left. `left`: allocation -> point -> repetitions."""
     left = planned(plan) if left is None else left
     node_bandwidth = plan.target.node_bandwidth or NODE_BANDWIDTH
-    total, node_seconds, allocations = Cost(), 0.0, 0
+    total, node_seconds, allocations, distinct = Cost(), 0.0, 0, set[str]()
     counted_needs: list[tuple[RepetitionNeeds, int]] = []  # with the number of repetitions
     sets: dict[str, FileSet] = {}
     for allocation in plan.allocations:
@@ -167,10 +167,11 @@ def forecast_of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None)
         total += cost
         node_seconds += cost.time_s * allocation.nodes
         allocations += 1
+        distinct |= {point.id for point in members}
         counted_needs += costs
         _add(sets, prepared.values())
     return Forecast(
-        points=len(counted_needs),
+        points=len(distinct),
         repetitions=sum(count for _, count in counted_needs),
         allocations=allocations,
         time_s=total.time_s,
@@ -236,13 +237,13 @@ def fresh_bytes(point: Point, steps: Sequence[Step]) -> int:
     return point.volume_bytes * phases
 
 
-def sentence(forecast: Forecast, nodes: int, word: str = " left") -> str:
-    """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, 4.1 TiB written`. `word`: empty for a whole plan."""
-    where = f"{human_count(nodes, 'node')}: "
+def sentence(forecast: Forecast, title: str, word: str = " left") -> str:
+    """`2 nodes: 24 points, 72 repetitions left, 3 h 10 min, 4.1 TiB written`. `title`: of the allocation; `word`: empty
+    for a whole plan."""
     if not forecast.repetitions:
-        return f"{where}nothing left"
+        return f"{title}: nothing left"
     return (
-        f"{where}{human_count(forecast.points, 'point')}, {human_count(forecast.repetitions, 'repetition')}{word},"
+        f"{title}: {human_count(forecast.points, 'point')}, {human_count(forecast.repetitions, 'repetition')}{word},"
         f" {human_duration(forecast.time_s)}, {forecast.writes('written')}"
     )
 

@@ -21,6 +21,7 @@ from iosweep.config.sweeps import RepetitionRule
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Count, Deadline, Integer, Name, Part, PathText, Seconds, Share, Some
 from iosweep.node.pinning import CpuSettings
+from iosweep.text import human_count
 from iosweep.tools import FileSet, Phase, Step, Value, tools
 
 if TYPE_CHECKING:
@@ -125,11 +126,18 @@ class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
 
 class Allocation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A batch job and the points that run in it, all of them on at most `nodes` nodes."""
+    """A batch job and the points that run in it, all of them on at most `nodes` nodes. Allocations with equal `nodes`
+    have the same points, which each of them measures in its session."""
 
     name: Name
     nodes: Some
     points: tuple[Point, ...]
+    session: Some = 1
+
+    @property
+    def title(self) -> str:
+        """`2 nodes`, or `2 nodes, session 3`"""
+        return human_count(self.nodes, "node") + (f", session {self.session}" if self.session > 1 else "")
 
 
 class Plan(documents.Part, frozen=True, kw_only=True, dict=True):
@@ -142,7 +150,7 @@ class Plan(documents.Part, frozen=True, kw_only=True, dict=True):
     cpus: CpuSettings
     seed: Integer
     sweeps: tuple[SweepFacts, ...]  # for the report
-    allocations: tuple[Allocation, ...]
+    allocations: tuple[Allocation, ...]  # session by session
     configuration: tuple[ConfigurationFile, ...]
     variables: tuple[str, ...] = ()  # tools.variables: environment variables that tools also get
     accept: tuple[Criterion, ...] = ()
@@ -150,7 +158,7 @@ class Plan(documents.Part, frozen=True, kw_only=True, dict=True):
     @property
     def points(self) -> list[Point]:
         """All points, allocation by allocation."""
-        return [point for allocation in self.allocations for point in allocation.points]
+        return [point for allocation in self.allocations if allocation.session == 1 for point in allocation.points]
 
     def shortest_steady_s(self, point: Point) -> float:
         """Seconds below which a timed phase of a point is suspect; 0 if all sweeps with this point were scaled to a

@@ -178,9 +178,9 @@ def name_programs(campaign: Campaign) -> list[str]:
 
 
 def describe_repetitions(settings: RepetitionRule) -> str:
-    """`3 to 10, until the 95 % confidence interval is within ± 5 %`"""
+    """`3 to 10, until the 95 % confidence interval is within ± 5 %, in each of 2 sessions`"""
     low, high, until = settings.min, settings.max, settings.half_width
     text = str(low) if low == high else f"{low} to {high}"
     if until is not None:
         text += f", until the 95 % confidence interval is within ± {100 * until:g} %"
-    return text
+    return text + (f", in each of {settings.sessions} sessions" if settings.sessions > 1 else "")

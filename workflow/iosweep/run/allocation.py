@@ -272,12 +272,13 @@ class Loop:
         """Measure what is left, one repetition of all points per round, so that drift affects all points equally."""
         left, expected, _ = self.rest()
         while left:
-            number = min(numbers[0] for numbers in left.values())
-            order = sorted(point for point, numbers in left.items() if numbers[0] == number)
-            random.Random(f"{self.setup.plan.seed}:{number}").shuffle(order)
+            rounds = {point: self.points[point].repetitions.round_of(numbers[0]) for point, numbers in left.items()}
+            round_ = min(rounds.values())
+            order = sorted(point for point, own in rounds.items() if own == round_)
+            random.Random(f"{self.setup.plan.seed}:{self.setup.allocation.session}:{round_}").shuffle(order)
             for point in order:
                 c.budget.allow_repetition(point, self.costs[point])
-                self._measure_repetition(c, point, number)
+                self._measure_repetition(c, point, left[point][0])
             before = expected
             left, expected, _ = self.rest()
             changed = {p: expected.get(p, 0) - before.get(p, 0) + (p in order) for p in {*before, *expected}}

@@ -507,7 +507,7 @@ def manifest_path(results: Path, allocation: str) -> Path:
 
 
 def write_manifest(file: Path, allocation: Allocation, store: Store) -> None:
-    """Write a line for each stored repetition of an allocation, with the hash of its raw output.
+    """Write a line for each repetition that is stored of an allocation's session, with the hash of its raw output.
 
     A manifest depends only on plan and store, so that Snakemake runs later rules again exactly if it changed.
     """
@@ -517,6 +517,8 @@ def write_manifest(file: Path, allocation: Allocation, store: Store) -> None:
         if point.id in missing:
             lines.append({"point": point.id, "missing": missing[point.id].reason})
         for number, repetition in sorted(stored.get(point.id, {}).items()):
+            if point.repetitions.session_of(number) != allocation.session:
+                continue
             raw = repetition.raw.sha256 if repetition.intact else None
             lines.append({"point": point.id, "repetition": number, "attempt": repetition.attempt, "raw_sha256": raw})
     data = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)

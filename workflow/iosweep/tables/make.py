@@ -30,10 +30,10 @@ from iosweep.files.documents import Damaged
 from iosweep.judge import agreement, verdict
 from iosweep.judge.agreement import Headlines, verdict_columns
 from iosweep.judge.best import selection
-from iosweep.judge.remaining import OpenRepetitions, measures, open_before_confirming, open_repetitions
+from iosweep.judge.remaining import NOTHING_OPEN, measures, open_before_confirming, open_repetitions
 from iosweep.node.cpus import listed, parse
 from iosweep.node.facts import NodeFacts
-from iosweep.plan.model import Plan, Point
+from iosweep.plan.model import Allocation, Plan, Point
 from iosweep.programs import programs
 from iosweep.store.record import DataSet, JudgedRecord, MeasuredTarget, RecordHead, Refusal
 from iosweep.store.store import RECORD_FILE, Store, unpack_archive
@@ -211,17 +211,21 @@ def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: Campa
     refusals = store.documents(Refusal)
     directory = str(Path(plan.target.directory).absolute())
     shared = {"campaign": plan.campaign, "target_directory": directory, "left": False, "unneeded": False}
+    by_nodes: dict[int, list[Allocation]] = {}  # the sessions of the same points
+    for allocation in plan.allocations:
+        by_nodes.setdefault(allocation.nodes, []).append(allocation)
     ramps = {sweep.ramp for sweep in plan.sweeps if sweep.ramp}
     depends = ramps or any(point.repetitions.confirm for point in plan.points)
     done: dict[str, Mapping[int, RecordHead]] = {}
     if NODES.name in ramps:  # the steps of such a ramp are in several allocations
         heads = store.repetitions()
         done = {p.id: {n: r for n, r in heads.get(p.id, {}).items() if r.intact} for p in plan.points}
-    for allocation in plan.allocations:
-        # how much a phase scatters is estimated from all points of an allocation, so its rows are written together
+    for nodes, sessions in by_nodes.items():
+        # how much a phase scatters is estimated from all points of so many nodes, so their rows are written together
+        points = sessions[0].points
         headlines: Headlines = {}
         stored: list[tuple[dict[int, list[Cells]], dict[int, str]]] = []
-        for point in allocation.points:
+        for point in points:
             records = reader.read(point)
             done[point.id] = records.done
             rows = {}
@@ -231,18 +235,22 @@ def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: Campa
                 origins.add(point, r)
                 rows[r.repetition] = _add_judged(tables, point, base, r)
             stored.append((rows, records.reasons))
-        selecting = {p.id: selection(p, done[p.id]) for p in allocation.points}
-        to_select = open_before_confirming(allocation, selecting, allocation.points)
-        lacking = store.missing(None if depends else to_select)
-        still_open = open_repetitions(plan, done, lacking) if depends else OpenRepetitions({}, {}, {})
-        refusal = refusals.get(allocation.name)
-        later = (refusal.reason if refusal else NOT_YET, "left")
+        selecting = {p.id: selection(p, done[p.id]) for p in points}
+        to_select = {a.name: open_before_confirming(a, selecting, points) for a in sessions}
+        lacking = store.missing(None if depends else {point for needed in to_select.values() for point in needed})
+        still_open = open_repetitions(plan, done, lacking, nodes=nodes) if depends else {}
         cells: list[Cells] = []
-        for point, (rows, reasons) in zip(allocation.points, stored, strict=True):
-            fresh = [n for n in still_open.now.get(point.id, ()) if point.repetitions.confirms(n)]
-            missing, unneeded = lacking.get(point.id), still_open.unneeded.get(point.id)
-            reason_and_state = (unneeded, "unneeded") if unneeded else (missing.reason, "") if missing else later
-            absent = dict.fromkeys(to_select.get(point.id, ()), reason_and_state) | dict.fromkeys(fresh, later)
+        for point, (rows, reasons) in zip(points, stored, strict=True):
+            absent: dict[int, tuple[str, str]] = {}  # number -> why it is missing, and the state
+            for allocation in sessions:
+                of_session = still_open.get(allocation.name, NOTHING_OPEN)
+                refusal = refusals.get(allocation.name)
+                later = (refusal.reason if refusal else NOT_YET, "left")
+                missing, unneeded = lacking.get(point.id), of_session.unneeded.get(point.id)
+                why_missing = (unneeded, "unneeded") if unneeded else (missing.reason, "") if missing else later
+                absent |= dict.fromkeys(to_select[allocation.name].get(point.id, ()), why_missing)
+                fresh = (n for n in of_session.now.get(point.id, ()) if point.repetitions.confirms(n))
+                absent |= dict.fromkeys(fresh, later)
             damaged = _damaged_records(store, point.id) if absent else {}
             reasons = {number: why for number, why in damaged.items() if number in absent} | reasons
             if absent and not rows and not reasons:

@@ -1,0 +1,71 @@
+"""Sessions: which numbers their repetitions have, and what a session that is added leaves to measure."""
+
+from pathlib import Path
+from typing import Any
+
+from judge.test_remaining import HERE, depth, left, measured, result
+
+from campaign import document, make
+from iosweep.config.sweeps import RepetitionRule
+from iosweep.judge.remaining import open_repetitions
+from iosweep.plan import forecast
+from iosweep.plan.model import Plan
+
+
+def planned(tmp_path: Path, sessions: int, **sweep: Any) -> Plan:
+    return make(
+        tmp_path, document(**{"axes": {"queue_depth": [1, 2]}, "repetitions": 2} | sweep) | {"sessions": sessions}
+    )
+
+
+def test_a_number_tells_session_and_round() -> None:
+    rule = RepetitionRule(2, 3, None, confirm=1, sessions=3)
+    assert rule.last == 12
+    told = [(rule.session_of(n), rule.round_of(n), rule.confirms(n)) for n in (1, 3, 4, 5, 8, 9, 12)]
+    assert told == [
+        (1, 1, False), (1, 3, False), (1, 4, True), (2, 1, False), (2, 4, True), (3, 1, False), (3, 4, True),
+    ]  # fmt: skip
+    assert [*rule.selecting(2, rule.min), *rule.confirming(2)] == [5, 6, 8]
+
+
+def test_a_session_that_is_added_measures_nothing_again(tmp_path: Path) -> None:
+    one, two = planned(tmp_path, 1), planned(tmp_path, 2)
+    assert [p.id for p in one.points] == [p.id for p in two.points]
+    assert [(a.name, a.title) for a in two.allocations] == [
+        ("1-node", "1 node"),
+        ("1-node-session2", "1 node, session 2"),
+    ]
+    stored = measured(one, {1: [1.0] * 2, 2: [2.0] * 2})
+    assert left(one, stored, {}, HERE) == {}
+    assert left(two, stored, {}, HERE) == {"1-node-session2": {p.id: [3, 4] for p in two.points}}
+    whole = forecast.forecast_of(two)
+    assert (whole.points, whole.repetitions, whole.allocations) == (2, 8, 2)
+
+
+def test_each_session_confirms_what_is_best_so_far(tmp_path: Path) -> None:
+    plan = planned(tmp_path, 2, repetitions=1, confirm=1)
+    low, high = depth(plan, 1), depth(plan, 2)
+    stored = measured(plan, {1: [1.0], 2: [2.0]})
+    assert left(plan, stored, {}, HERE)["1-node"] == {high: [2]}
+    stored[high][2] = result(high, 2, 2.0)
+    stored[low][3], stored[high][3] = result(low, 3, 9.0), result(high, 3, 2.0)
+    assert left(plan, stored, {}, HERE) == {"1-node-session2": {low: [4]}}  # the first session stays as it is
+
+
+def test_each_session_is_repeated_until_its_own_interval_is_narrow(tmp_path: Path) -> None:
+    rule = {"min": 3, "max": 5, "until_ci95_half_width": "5%"}
+    plan = planned(tmp_path, 2, axes={"queue_depth": [1]}, repetitions=rule)
+    [point] = (p.id for p in plan.points)
+    stored = measured(plan, {1: [1.0, 1.0, 1.0]})
+    stored[point] |= {n: result(point, n, value) for n, value in ((6, 1.0), (7, 1.5), (8, 1.0))}
+    assert left(plan, stored, {}, HERE) == {"1-node-session2": {point: [9]}}
+
+
+def test_a_later_session_does_not_reopen_a_ramp(tmp_path: Path) -> None:
+    plan = planned(tmp_path, 2, axes={"queue_depth": [1, 2, 4, 8, 16, 32]}, repetitions=1, ramp="queue_depth")
+    stored = measured(plan, {1: [1.0], 2: [1.0], 4: [1.0], 32: [1.0]})
+    assert left(plan, stored, {}, HERE) == {"1-node-session2": {depth(plan, d): [2] for d in (1, 2, 4, 32)}}
+    for value, rate in ((1, 1.0), (2, 1.0), (4, 3.0), (32, 3.0)):
+        stored[depth(plan, value)][2] = result(depth(plan, value), 2, rate)
+    opened = open_repetitions(plan, stored, ())
+    assert set(opened["1-node"].unneeded) == {depth(plan, 8), depth(plan, 16)}
