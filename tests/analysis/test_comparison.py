@@ -1,4 +1,4 @@
-"""How figures of two campaigns differ: verdicts, what tells them, and what is said of it."""
+"""How two campaigns differ, or two values of an axis: verdicts, what explains them, and what is said of it."""
 
 from __future__ import annotations
 
@@ -12,60 +12,151 @@ from syrupy.assertion import SnapshotAssertion
 
 import results_factory as factory
 from iosweep.analysis import comparison
-from iosweep.analysis.comparison import (
-    NOT_KNOWN,
-    Changed,
-    Comparison,
-    changes,
-    compare,
-    explained,
-)
+from iosweep.analysis.comparison import NOT_KNOWN, Changed, Comparison, changes, compare, match, match_over
 from iosweep.analysis.summary import PointSummary, summarize
-from iosweep.tables.reader import Campaign
+from iosweep.tables.reader import Campaign, ResultRow
 
 K = factory.K
 BLOCKS, THREADS = (4 * K, 64 * K), (1, 2, 4)
-#: Transfer size, threads -> factor.
-Speed = Callable[[int, int], float]
+DATA = tuple(factory.DATA_PHASES)
+#: Phase, transfer size, threads -> factor.
+Speed = Callable[[str, int, int], float]
 
 
-def campaign(seed: int, sd: float = 0.01, n: int = 5, speed: Speed = lambda *_: 1.0, **more: Any) -> list[PointSummary]:
+def make_rows(
+    seed: int, sd: float = 0.01, n: int = 5, speed: Speed = lambda *_: 1.0, phases: tuple[str, ...] = ("rand_read",),
+    days: tuple[float, ...] = (1.0,), run: str = "", engine: str = "libaio", **more: Any,
+) -> list[ResultRow]:  # fmt: skip
+    """n: repetitions in each session; days: factor of each session; run: makes sessions those of another campaign;
+    more: columns, or functions of transfer size, threads and repetition."""
     draw = random.Random(seed)
-    rows = [
+    return [
         factory.row(
-            **{"point": f"{size}.{threads}", "nodes": 1, "transfer_size_bytes": size, "threads_per_node": threads}
-            | {"o_direct": True, "repetition": number, "session": "1", "hosts": "n1"}
-            | {"ops_per_s": 1e4 * threads * draw.lognormvariate(0, sd) * speed(size, threads)}
+            **{"point": f"{size}.{threads}.{engine}", "nodes": 1, "transfer_size_bytes": size, "ioengine": engine}
+            | {"threads_per_node": threads, "o_direct": True, "phase": phase, "hosts": "n1"}
+            | {"repetition": session * n + number, "session": f"{run}{session}"}
+            | {"ops_per_s": 1e4 * threads * draw.lognormvariate(0, sd) * speed(phase, size, threads) * day}
             | {key: value(size, threads, number) if callable(value) else value for key, value in more.items()}
         )
+        for phase in phases
         for size in BLOCKS
         for threads in THREADS
+        for session, day in enumerate(days)
         for number in range(1, n + 1)
     ]
-    return summarize(rows)
 
 
-def lost(size: int, _: int) -> float:
+def campaign(seed: int, *args: Any, **options: Any) -> list[PointSummary]:
+    return summarize(make_rows(seed, *args, run=f"{seed}.", **options))
+
+
+def against(a: list[PointSummary], b: list[PointSummary], *args: Any, **options: Any) -> Comparison:
+    return compare(match(a, b), *args, **options)
+
+
+def over(speed: Speed = lambda *_: 1.0, seed: int = 1, **options: Any) -> Comparison:
+    """Two engines, in the same rounds."""
+    results = summarize([
+        *make_rows(seed, **options), *make_rows(seed + 1, engine="io_uring", speed=speed, **options),
+    ])  # fmt: skip
+    return compare(match_over(results, "ioengine", "libaio", "io_uring"))
+
+
+def lost(_: str, size: int, __: int) -> float:
     return 0.9 if size == 4 * K else 1.0
 
 
 def test_equal_campaigns_have_no_change() -> None:
-    found = compare(campaign(1), campaign(2))
-    assert (found.regressions, explained(found)) == ([], [])
+    found = against(campaign(1), campaign(2))
+    assert found.explained == ()
     assert {one.verdict for one in found.singles} <= {"same", "undecided"}
-    assert compare(campaign(1, 0.002), campaign(2, 0.002)).count("same") == 6
+    assert verdicts(against(campaign(1, 0.002), campaign(2, 0.002))) == {"same": 6}
 
 
-def test_a_loss_is_told_by_what_all_that_lost_has_in_common() -> None:
-    for speed, where, pairs in (
-        (lost, {"transfer_size_bytes": 4 * K}, 3),
-        (lambda *_: 0.9, {}, 6),
-        (lambda *at: 0.85 if at == (64 * K, 2) else 1.0, {}, 1),
+def verdicts(found: Comparison) -> dict[str, int]:
+    return {verdict: count for verdict, count, _ in comparison.count_verdicts(found) if count}
+
+
+@pytest.mark.parametrize(
+    ("speed", "expected"),
+    [
+        (lambda *_: 0.8, ["all results (24)"]),
+        (lambda phase, *_: 0.85 if phase.startswith("seq") else 1, ["all sequential I/O (12)"]),
+        (lambda phase, *_: 0.85 if phase.endswith("write") else 1, ["all writes (12)"]),
+        (lambda phase, *_: 0.85 if phase == "seq_read" else 1, ["sequential reads (6)"]),
+        (lambda _, size, __: 0.85 if size == 4 * K else 1, ["everything at 4 KiB (12)"]),
+        (lambda phase, size, _: 0.85 if (phase, size) == ("rand_read", 4 * K) else 1, ["random reads at 4 KiB (3)"]),
+        (lambda *at: 0.8 if at == ("seq_read", 4 * K, 2) else 1, ["sequential reads at 2 threads per node, 4 KiB (1)"]),
+        (
+            lambda phase, _, threads: 0.7 if phase.startswith("seq") else 1.2 if threads == 4 else 1,
+            ["all sequential I/O (12)", *(f"random {way} at 4 threads per node (2)" for way in ("writes", "reads"))],
+        ),
+    ],
+)  # fmt: skip
+def test_changes_are_explained_by_the_simplest_groups_and_counts_agree(speed: Speed, expected: list[str]) -> None:
+    found = over(speed, phases=DATA)
+    told = [f"{comparison.subject(found, one)} ({len(one.pairs)})" for one in found.explained]
+    assert sorted(told) == sorted(expected)
+    counts = verdicts(found)
+    assert counts.get("worse", 0) + counts.get("better", 0) == sum(len(one.pairs) for one in found.explained)
+    assert counts.get("worse", 0) == sum(len(one.pairs) for one in found.regressions)
+
+
+def test_a_direction_needs_sessions_or_pairs() -> None:
+    """Two days differ by more than the rounds of each, so single sessions only differ."""
+    slower: Speed = lambda *_: 0.6  # noqa: E731
+    days, others = (1.0, 1.02, 0.98), (1.01, 0.97, 1.0)
+    for found, design, verdict in (
+        (against(campaign(1), campaign(2, speed=slower)), "rounds", "differs"),
+        (against(campaign(1, days=days), campaign(2, speed=slower)), "rounds", "differs"),
+        (against(campaign(1, days=days), campaign(2, speed=slower, days=others)), "sessions", "worse"),
+        (over(slower), "pairs", "worse"),
     ):
-        [one] = explained(compare(campaign(1), campaign(2, speed=speed)))
-        assert (one.verdict, one.where, len(one.pairs)) == ("worse", where, pairs)
-    found = explained(compare(campaign(1), campaign(2, speed=lambda size, _: 0.9 if size == 4 * K else 1.1)))
-    assert {(one.verdict, len(one.pairs)) for one in found} == {("worse", 3), ("better", 3)}
+        assert (found.design, [one.verdict for one in found.explained]) == (design, [verdict])
+    assert not against(campaign(1, days=days), campaign(2, days=(0.8, 1.1, 0.95))).explained
+
+
+def test_what_disturbs_a_round_disturbs_both_of_a_pair() -> None:
+    days = (1.0, 0.5, 1.6)
+    [one] = over(lambda *_: 0.9, days=days, seed=3).explained
+    assert one.estimate
+    assert one.estimate.half_width_share < 0.02
+
+
+def test_points_pair_if_they_differ_in_the_axis_only() -> None:
+    def row(engine: str, phase: str, depth: int = 1, **values: Any) -> ResultRow:
+        return factory.row(**{"point": f"{engine}.{depth}.{values}", "phase": phase, "nodes": 1, "ioengine": engine}
+                           | {"queue_depth": depth, **values})  # fmt: skip
+
+    results = summarize([
+        row("libaio", "rand_read"), row("libaio", "rand_write", fsync=True),
+        row("io_uring", "rand_read"), row("io_uring", "rand_write", fsync=False),
+        row("io_uring", "rand_read", 16), row("psync", "rand_read"),
+    ])  # fmt: skip
+    found = match_over(results, "ioengine", "libaio", "io_uring")
+    assert [(pair.a.point, pair.b.point) for pair in found.pairs] == [("libaio.1.{}", "io_uring.1.{}")]
+    assert len(found.absent) == 3
+    assert comparison.values_over(results, "ioengine") == ["libaio", "io_uring", "psync"]
+    assert comparison.values_over(results[::-1], "queue_depth") == [1, 16]
+
+
+def test_values_that_were_not_measured_in_turn_only_differ() -> None:
+    rows = [*make_rows(1), *make_rows(2, engine="io_uring", run="later", speed=lambda *_: 0.8)]
+    found = compare(match_over(summarize(rows), "ioengine", "libaio", "io_uring"))
+    assert (found.design, verdicts(found)) == ("rounds", {"differs": 6})
+
+
+def test_one_point_that_lost_is_found_beside_noisy_ones() -> None:
+    def noise(size: int, threads: int, number: int) -> float:
+        exact = (size, threads) == (4 * K, 1)
+        return 1e4 * threads * random.Random(f"{size} {threads} {number}").lognormvariate(0, 0.005 if exact else 0.1)
+
+    def after(size: int, threads: int, number: int) -> float:
+        loss = 0.85 if (size, threads) == (4 * K, 1) else 1
+        return loss * noise(size, threads, number + 10)
+
+    [one] = against(campaign(1, ops_per_s=noise), campaign(2, ops_per_s=after)).explained
+    assert [pair.a.point for pair in one.pairs] == [f"{4 * K}.1.libaio"]
 
 
 def test_phases_are_compared_by_the_parameters_that_they_use() -> None:
@@ -78,53 +169,60 @@ def test_phases_are_compared_by_the_parameters_that_they_use() -> None:
         )
         for seed in (1, 2)
     )  # fmt: skip
-    found = compare(before, after)
-    places = {(diff.phase, *comparison.parameters_of(found, diff)) for diff in found.differences}
-    assert places == {("rand_read",), ("rand_mixed",), ("rand_mixed", "read_percent")}
+    found = against(before, after)
+    places = {(diff.kind[1], *comparison.parameters_of(found, diff)) for diff in found.singles}
+    assert places == {("rand_read",), ("rand_mixed", "read_percent")}
 
 
 def test_what_is_said_of_a_comparison(snapshot: SnapshotAssertion) -> None:
-    def reason(size: int, threads: int, number: int) -> str:
-        return f"other processes used {70 + number}% of the CPU time"
-
-    def suspect(verdict: Callable[..., str]) -> list[PointSummary]:
-        return campaign(2, speed=first_lost, verdict=verdict, reasons=reason)
-
-    def first_lost(*at: int) -> float:
+    def first_lost(_: str, *at: int) -> float:
         return 0.5 if at == (4 * K, 1) else 1.0
 
+    days = (1.0, 1.02, 0.98)
     pairs = {
-        "equal": compare(campaign(1, 0.002), campaign(2, 0.002)),
-        "one size lost": compare(campaign(1), campaign(2, speed=lost)),
-        "everything lost": compare(campaign(1), campaign(2, speed=lambda *_: 0.9)),
-        "one point lost": compare(campaign(1), campaign(2, speed=first_lost)),
+        "equal": against(campaign(1, 0.002), campaign(2, 0.002)),
+        "one size lost": against(campaign(1), campaign(2, speed=lost)),
+        "everything lost": against(campaign(1), campaign(2, speed=lambda *_: 0.9)),
+        "one point lost": against(campaign(1), campaign(2, speed=first_lost)),
+        "sequential I/O lost, over an axis": over(
+            lambda phase, *_: 0.9 if phase.startswith("seq") else 1, phases=DATA, sd=0.002
+        ),
+        "sessions": against(campaign(1, days=days), campaign(2, days=days, speed=lambda *_: 0.6)),
         "latency rose": rising(),
-        "one lost, the others undecided": compare(campaign(1, 0.05), campaign(2, 0.05, speed=first_lost)),
-        "all in doubt": compare(campaign(1), suspect(lambda *_: "suspect")),
-        "most in doubt": compare(campaign(1), suspect(lambda _, threads, __: ["suspect", "valid"][threads == 4])),
-        "one result in a alone": compare(campaign(1), campaign(2)[:-1]),
-        "invalid in b": compare(
+        "one lost, the others undecided": against(campaign(1, 0.05), campaign(2, 0.05, speed=first_lost)),
+        "too noisy": against(campaign(1, 0.5), campaign(2, 0.5)),
+        "far apart": against(campaign(1, 0.5, n=4), campaign(2, 0.5, n=4, speed=lambda *_: 0.02)),
+        "one repetition": against(campaign(1, n=1), campaign(2, n=1)),
+        "one result in a alone": against(campaign(1), campaign(2)[:-1]),
+        "invalid in b": against(
             campaign(1), campaign(2, verdict=lambda size, *_: "invalid" if size == 4 * K else "valid")
         ),
     }
-    lines = [
-        [f"{name}: {comparison.sentence(one)}", *comparison.absences(one, ("a", "b"))] for name, one in pairs.items()
-    ]
-    assert "\n".join(line for own in lines for line in own) == snapshot
+    lines = []
+    for name, found in pairs.items():
+        lines += [f"{name}: {comparison.sentence(found)}", *comparison.absences(found, ("a", "b"))]
+    noisy = pairs["too noisy"]
+    lines.append(f"its first result: {comparison.describe_change(noisy, noisy.singles[0])}")
+    named: Any = SimpleNamespace(name="a")
+    for name in ("one size lost", "sequential I/O lost, over an axis", "sessions", "one repetition"):
+        versus = comparison.Versus(("a", "b"), named, named, pairs[name], ())
+        lines += [f"beside {name}: {comparison.caution(versus)}", *comparison.notes(versus)]
+    assert "\n".join(lines) == snapshot
 
 
 def test_a_change_smaller_than_matters_is_none() -> None:
     slower = campaign(2, 0.002, speed=lambda *_: 0.98)
-    assert not compare(campaign(1, 0.002), slower).regressions
-    assert compare(campaign(1, 0.002), slower, at_least=0.01).regressions
+    assert not against(campaign(1, 0.002), slower).explained
+    assert against(campaign(1, 0.002), slower, at_least=0.01).explained
 
 
 def rising() -> Comparison:
     def latency(factor: float) -> Callable[[int, int, int], float]:
         return lambda size, threads, number: factor * 1e-3 * threads * (1 + 0.01 * (number % 3))
 
-    a, b = (campaign(1, latency_p99_s=latency(factor)) for factor in (1, 1.2))
-    return compare(a, b, column="latency_p99_s")
+    days = (1.0, 1.0)
+    a, b = (campaign(seed, latency_p99_s=latency(factor), days=days) for seed, factor in ((1, 1), (2, 1.2)))
+    return against(a, b, column="latency_p99_s")
 
 
 def test_latency_that_rises_is_a_regression() -> None:
@@ -137,13 +235,13 @@ def test_invalid_repetitions_never_count_and_are_marked() -> None:
         verdict=lambda size, threads, number: "invalid" if number == 1 else "valid",
         ops_per_s=lambda size, threads, number: 1e4 * threads * (1 + 0.001 * number) if number > 1 else 1.0,
     )
-    found = compare(campaign(1, 0.002), spoilt)
-    assert not found.regressions
+    found = against(campaign(1, 0.002), spoilt)
+    assert not found.explained
     assert all(one.suspect for one in found.singles)
 
 
 def test_a_point_without_a_valid_repetition_is_not_compared() -> None:
-    found = compare(campaign(1), campaign(2, verdict=lambda size, *_: "invalid" if size == 4 * K else "valid"))
+    found = against(campaign(1), campaign(2, verdict=lambda size, *_: "invalid" if size == 4 * K else "valid"))
     assert len(found.singles) == 3
     assert {(one.side, one.why) for one in found.absent} == {(1, "invalid")}
 
@@ -152,34 +250,16 @@ def test_the_figures_of_a_result_never_contradict_its_change() -> None:
     """One fast repetition lifts the arithmetic mean, and not the geometric one that the change is of."""
     spread = (1.0, 1.0, 1.0, 1.0, 0.35, 1.9)
     wild = campaign(2, n=6, ops_per_s=lambda size, threads, number: 1e4 * threads * spread[number - 1])
-    found = compare(campaign(1, 0.001, n=6), wild)
-    own = found.singles[0]
-    assert own.change
-    assert own.change.share < 0
-    assert own.pairs[0].b.metrics["ops_per_s"].mean > own.pairs[0].a.metrics["ops_per_s"].mean
-    first, other = (pair.center("ops_per_s") or 0.0 for pair in (own.pairs[0].a, own.pairs[0].b))
-    assert other / first - 1 == pytest.approx(own.change.share)
+    own = against(campaign(1, 0.001, n=6), wild).singles[0]
+    assert own.estimate
+    first, other = (pair.figure("ops_per_s") or 0.0 for pair in (own.pairs[0].a, own.pairs[0].b))
+    assert other / first == pytest.approx(own.estimate.center)
     assert comparison.figures(own, "") == ("10.0 k IOPS", "9,343 IOPS")
 
 
 def test_repetitions_on_different_nodes_decide_nothing() -> None:
-    found = compare(campaign(1), campaign(2, speed=lambda *_: 0.5, hosts=lambda s, t, n: f"n{n}"))
+    found = against(campaign(1), campaign(2, speed=lambda *_: 0.5, hosts=lambda s, t, n: f"n{n}"))
     assert {one.verdict for one in found.singles} == {"undecided"}
-
-
-def test_nothing_is_said_of_intervals_where_there_are_none() -> None:
-    found = compare(campaign(1, n=1), campaign(2, n=1))
-    named: Any = SimpleNamespace(name="a")
-    told = [*comparison.notes(comparison.Versus(named, named, found, ()))]
-    assert told == ["No change has an interval, so nothing is decided; each result says why."]
-
-
-def test_a_single_repetition_is_compared_with_the_noise_of_the_other_points() -> None:
-    def only_first(size: int, threads: int, number: int) -> str:
-        return "valid" if number == 1 or (size, threads) != (4 * K, 1) else "invalid"
-
-    found = compare(campaign(1), campaign(2, verdict=only_first, speed=lambda *at: 0.7 if at == (4 * K, 1) else 1))
-    assert [one.pairs[0].a.point for one in found.singles if one.verdict == "worse"] == [f"{4 * K}.1"]
 
 
 # What changed beside the figures

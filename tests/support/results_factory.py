@@ -363,7 +363,7 @@ def _rows(
         row |= {"verdict": "valid", "reasons": "", "checks_passed": 9, "checks_failed": 0, "checks_not_checked": 3}
         job, on = place(row["nodes"], repetition)
         hosts = [node["host"] for node in on]
-        row |= {"host": hosts[0], "hosts": ",".join(hosts), "node": on[0]["node"], "slurm_job": job}
+        row |= {"host": hosts[0], "hosts": ",".join(hosts), "node": on[0]["node"], "slurm_job": job, "session": job}
         row |= {"pinning": "enforce", "placement": "spread", "cpus": "0-7", "reserved_cpus": "", "cpu_looks": 12}
         if job:
             row["ran_on"] = ",".join(f"{host}:{row['threads_per_node']}" for host in hosts)

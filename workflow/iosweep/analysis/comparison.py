@@ -1,48 +1,60 @@
-"""Differences between two campaigns: their size and certainty, what else changed, and their wording. Pure.
+"""Differences between two campaigns, or between two values of an axis of one: their size and certainty, what else
+changed, and their wording. Pure.
 
-A difference concerns a single result that both campaigns have, or a group: a whole phase, or the results of a phase
-with the same value of a parameter. All differences are tested together (Holm): if nothing differs, at most one
-comparison in twenty reports a difference. The noise is measured within the campaigns.
+A difference concerns a single result that both sides have, or a group of results. Three families (whole phases and
+unions of them; values of a parameter; single results) share the error level, and each is corrected for its number of
+tests (Holm): if nothing differs, at most one comparison in twenty reports a difference. What is reported is the
+simplest set of differences that explains the figures.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from statistics import fmean, median
 from typing import Literal
 
 from iosweep.analysis import caveats, formats
-from iosweep.analysis.summary import PointSummary, distinct, phase_order
+from iosweep.analysis.summary import PointSummary, counted, distinct, phase_order
 from iosweep.config import yaml_lines
 from iosweep.config.criteria import METRICS
 from iosweep.errors import ConfigError
 from iosweep.judge import statistics
-from iosweep.judge.statistics import ALPHA, Estimate
+from iosweep.judge.statistics import ALPHA, Estimate, Round, Sample
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import Conditions
 from iosweep.tables.reader import Campaign, NodeRow, Value
 from iosweep.text import human_count, percent_change, shortened
-from iosweep.tools import parameters, phases
+from iosweep.tools import Phase, parameters, phases
 from iosweep.units import human_size
 
-#: Better and worse: significant, and large enough to matter. Same: certainly too small to matter.
-Verdict = Literal["worse", "better", "undecided", "same"]
-SYMBOLS: Mapping[Verdict, str] = {"worse": "▼", "better": "▲", "undecided": "?", "same": "="}
-LEGEND = "▼ worse, ▲ better, = no difference that matters, ? undecided, ○ in doubt."
+#: Worse, better and differs: significant, and large enough to matter. Same: certainly too small to matter.
+Verdict = Literal["worse", "better", "differs", "undecided", "same"]
+SYMBOLS: Mapping[Verdict, str] = {"worse": "▼", "better": "▲", "differs": "≠", "undecided": "?", "same": "="}
+LEGEND = "▼ worse, ▲ better, ≠ differs, = no difference that matters, ? undecided, ○ in doubt."
 #: The smallest difference that matters, as a share: sessions on the same system seldom differ by more.
 AT_LEAST = 0.03
 #: Maximum number of differences that the sentence names.
 _NAMED = 3
+#: Recommended number of sessions of pairs.
+_SESSIONS = 3
+#: What a comparison by rounds cannot say, of two campaigns and of one.
+_ANOTHER_DAY = (
+    "Not proof that the system changed: another day alone may do this. Measure both with `sessions: 3`, or side by side"
+    " with `targets:`."
+)
+_NOT_IN_TURN = "Not proof of the cause: these values were not measured in turn, and another time alone may do this."
 
-# the results that both campaigns have
+# the results that both sides have
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The same phase of the same point in two campaigns."""
+    """The same phase of the same point in two campaigns, or of two points of a campaign that differ in one axis."""
 
     a: PointSummary
     b: PointSummary
@@ -50,58 +62,98 @@ class Pair:
 
 @dataclass(frozen=True)
 class Absent:
-    """A result that is not compared. side: campaign of the result (0: first, 1: other); why: reason why its figure
-    cannot be compared, "" if the other campaign does not have the result."""
+    """A result that is not compared. side: side of the result (0: first, 1: other); why: reason why its figure cannot
+    be compared, "" if the other side does not have the result."""
 
     side: int
     result: PointSummary
     why: str = ""
 
 
-def match(a: Sequence[PointSummary], b: Sequence[PointSummary]) -> tuple[list[Pair], list[Absent]]:
-    """Pair the results of two campaigns by point id, which identifies everything that determines a measurement. Results
-    without a figure are paired, too."""
-    keyed = [{(result.point, result.phase): result for result in side} for side in (a, b)]
-    pairs = [Pair(result, keyed[1][key]) for key, result in keyed[0].items() if key in keyed[1]]
+@dataclass(frozen=True)
+class Matched:
+    """The results of two sides. within: both are of one campaign."""
+
+    pairs: tuple[Pair, ...]
+    absent: tuple[Absent, ...]
+    within: bool = False
+
+
+def match(a: Sequence[PointSummary], b: Sequence[PointSummary]) -> Matched:
+    """Pair the results of two campaigns by point id, which identifies everything that determines a measurement."""
+    return _match([{(result.point, result.phase): result for result in side} for side in (a, b)])
+
+
+def match_over(results: Sequence[PointSummary], column: str, base: Value, other: Value) -> Matched:
+    """Pair the results of a campaign whose points differ in a parameter only."""
+    sides: dict[Value, dict[object, PointSummary]] = {base: {}, other: {}}
+    phases_of: dict[str, list[str]] = {}
+    for result in results:
+        phases_of.setdefault(result.point, []).append(result.phase)
+    for result in results:
+        if (value := result.own_parameters[column]) in sides and value is not None:
+            others = tuple(value for name, value in result.parameters.items() if name != column)
+            sides[value][result.tool, result.phase, *phases_of[result.point], others] = result
+    return _match([sides[base], sides[other]], within=True)
+
+
+def _match(sides: Sequence[Mapping[object, PointSummary]], within: bool = False) -> Matched:
+    pairs = [Pair(result, sides[1][key]) for key, result in sides[0].items() if key in sides[1]]
     absent = [
-        Absent(side, result)
-        for side, (results, others) in enumerate((keyed, keyed[::-1]))
-        for key, result in results.items()
+        Absent(number, result)
+        for number, (side, others) in enumerate((sides, sides[::-1]))
+        for key, result in side.items()
         if key not in others
     ]
-    return pairs, absent
+    return Matched(tuple(pairs), tuple(absent), within)
+
+
+def values_over(results: Iterable[PointSummary], column: str) -> list[Value]:
+    """The measured values of a parameter: numbers ascending, others in order of appearance."""
+    values = list(dict.fromkeys(v for result in results if (v := result.own_parameters[column]) is not None))
+    return values if any(isinstance(value, str | bool) for value in values) else sorted(values)
 
 
 # their differences
 
+#: What a comparison rests on: pairs of one campaign, round by round; sessions of two campaigns; or the rounds of each
+#: side, which cannot tell a change of the system from the difference between two days.
+Design = Literal["pairs", "sessions", "rounds"]
+_RATIOS: Mapping[Design, Callable[[Sequence[tuple[Sample, Sample]]], Estimate | None]] = {
+    "pairs": statistics.ratio,
+    "sessions": statistics.ratio_of_sessions,
+    "rounds": statistics.ratio_of_rounds,
+}
 #: A phase under the same conditions.
 Kind = tuple[Conditions, str]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference of one pair, or of several pairs of a phase.
+    """The difference of one pair, or of a group of pairs.
 
-    where: parameter values that the pairs of a group share; change: from the first campaign to the other, None if the
-    scatter of the figures is unknown (`why` says so); p: p-value, adjusted for all differences of the comparison.
+    samples: repetitions of the second and of the first side of each pair; estimate: their ratio, None if it cannot be
+    estimated (`why` says so); kind: the phase of the first pair; name: of a group that is not of one phase; where:
+    parameter values that the pairs of a group share; p: p-value, adjusted for all tests of the comparison.
     """
 
-    phase: str
-    conditions: Conditions
     pairs: tuple[Pair, ...]
-    change: Estimate | None
-    where: Mapping[str, Value]
+    samples: tuple[tuple[Sample, Sample], ...]
+    estimate: Estimate | None
+    kind: Kind
+    name: str = ""
+    where: Mapping[str, Value] = field(default_factory=dict)
     p: float = 1.0
     verdict: Verdict = "undecided"
     why: str = ""
 
     @property
-    def kind(self) -> Kind:
-        return self.conditions, self.phase
-
-    @property
     def single(self) -> bool:
         return len(self.pairs) == 1
+
+    @property
+    def changed(self) -> bool:
+        return self.verdict in ("worse", "better", "differs")
 
     @property
     def suspect(self) -> bool:
@@ -111,100 +163,166 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The other campaign compared with the first.
+    """The second side compared with the first.
 
-    column: the compared figure, "" for the headline of each phase; singles: a difference for each pair with figures on
-    both sides; groups: differences of several pairs.
+    column: the compared figure, "" for the headline of each phase; sessions: their number on each side; singles: a
+    difference for each pair with figures on both sides, with the verdict of the difference that explains it; groups:
+    differences of several pairs; explained: the simplest changes that explain all others, the largest first; a pair is
+    in one of them at most; smallest: change of a single result, and of a whole phase, as shares, that a comparison like
+    this one usually finds (None: unknown).
     """
 
+    design: Design
     column: str
     at_least: float
+    sessions: tuple[int, int]
     singles: tuple[Difference, ...]
     groups: tuple[Difference, ...]
     absent: tuple[Absent, ...]
-
-    @property
-    def differences(self) -> tuple[Difference, ...]:
-        return (*self.groups, *self.singles)
+    explained: tuple[Difference, ...]
+    smallest: tuple[float | None, float | None]
 
     @property
     def regressions(self) -> list[Difference]:
-        return [diff for diff in self.differences if diff.verdict == "worse"]
+        return [diff for diff in self.explained if diff.verdict == "worse"]
 
     @property
     def undecided(self) -> list[Difference]:
         return [diff for diff in self.singles if diff.verdict == "undecided"]
 
-    def count(self, verdict: Verdict) -> int:
-        """Number of pairs with this verdict."""
-        return sum(diff.verdict == verdict for diff in self.singles)
 
-
-def compare(
-    a: Sequence[PointSummary],
-    b: Sequence[PointSummary],
-    column: str = "",
-    at_least: float = AT_LEAST,
-) -> Comparison:
-    """Compare two campaigns. column: the figure to compare, "" for the headline of each phase; at_least: the smallest
-    difference that matters, as a share."""
-    pairs, absent = match(a, b)
-    singles = []
-    for pair in pairs:
+def compare(matched: Matched, column: str = "", at_least: float = AT_LEAST) -> Comparison:
+    """Compare matched results. column: the figure to compare, "" for the headline of each phase; at_least: the smallest
+    change that matters, as a share."""
+    absent, measured = list(matched.absent), []
+    for pair in matched.pairs:
         figure = column or pair.a.metric
         lacking = [(side, result) for side, result in enumerate((pair.a, pair.b)) if figure not in result.metrics]
         if lacking:
             side, result = lacking[0]
             why = result.verdict if result.verdict in ("invalid", "missing") else f"without {figure}"
             absent.append(Absent(side, result, why))
-            continue
-        before, after = pair.a.sample(figure), pair.b.sample(figure)
-        change = statistics.ratio_of_rounds([(after, before)]) if after and before else None
-        why = "" if change else "too few repetitions, on different nodes, or a figure of zero"
+        else:
+            measured.append((pair, (_sample(pair.b, figure), _sample(pair.a, figure))))
+    design: Design = "pairs" if matched.within else "sessions"
+    if 2 * sum(not _obstacle(design, *one) for one in measured) < len(measured):
+        design = "rounds"
+    singles = []
+    for pair, samples in measured:
+        why = _obstacle(design, pair, samples)
         conditions = headline_groups.conditions(pair.a.tool, pair.a.own_parameters)
-        applying = headline_groups.of_phase(conditions, pair.a.phase)
-        singles.append(Difference(pair.a.phase, applying, (pair,), change, {}, why=why))
-    groups = list(_group(singles, column))
-    judged = list(_judge([*groups, *singles], column, at_least))
-    return Comparison(column, at_least, tuple(judged[len(groups) :]), tuple(judged[: len(groups)]), tuple(absent))
+        kind = headline_groups.of_phase(conditions, pair.a.phase), pair.a.phase
+        estimate = None if why else _RATIOS[design]([samples])
+        singles.append(Difference((pair,), (samples,), estimate, kind, why=why))
+    groups = list(_group([single for single in singles if single.estimate], design))
+    families = [[g for g in groups if not g.where], [g for g in groups if g.where], singles]
+    level = ALPHA / max(1, sum(any(diff.estimate for diff in family) for family in families))
+    judged = [list(_judge(family, level, design, column, at_least)) for family in families]
+    explained = _explain([diff for family in judged for diff in family], design, at_least)
+    verdicts = {id(pair): diff.verdict for diff in explained for pair in diff.pairs}
+    return Comparison(
+        design,
+        column,
+        at_least,
+        (_count_sessions(a for _, (_, a) in measured), _count_sessions(b for _, (b, _) in measured)),
+        tuple(replace(diff, verdict=verdicts.get(id(diff.pairs[0]), diff.verdict)) for diff in judged[2]),
+        (*judged[0], *judged[1]),
+        tuple(absent),
+        tuple(explained),
+        (_smallest(singles, level), _smallest(families[0], level)),
+    )
 
 
-def _group(singles: Sequence[Difference], column: str) -> Iterator[Difference]:
-    """Yield all pairs of a phase under the same conditions, then the pairs of each value of each parameter that varies.
-    A group with the same pairs as an earlier group is skipped."""
-    kinds: dict[Kind, list[Difference]] = {}
-    for diff in singles:
-        if diff.change:
-            kinds.setdefault(diff.kind, []).append(diff)
-    for (conditions, phase), members in sorted(kinds.items(), key=lambda item: phase_order(item[0][1])):
-        values: dict[tuple[str, Value] | None, list[Difference]] = {None: members}
-        for parameter in parameters():
-            if len(distinct(diff.pairs[0].a.own_parameters[parameter] for diff in members)) > 1:
-                for diff in members:
-                    if (value := diff.pairs[0].a.own_parameters[parameter]) is not None:
-                        values.setdefault((parameter, value), []).append(diff)
-        groups: dict[tuple[int, ...], tuple[tuple[str, Value] | None, list[Difference]]] = {}
-        for where, subset in values.items():
-            groups.setdefault(tuple(map(id, subset)), (where, subset))
-        for where, subset in groups.values():
-            pairs = tuple(diff.pairs[0] for diff in subset)
-            samples = [(p.b.sample(column or p.a.metric), p.a.sample(column or p.a.metric)) for p in pairs]
-            both = [(b, a) for b, a in samples if a and b]
-            if len(pairs) > 1 and (change := statistics.ratio_of_rounds(both)):
-                yield Difference(phase, conditions, pairs, change, dict([where] if where else []))
+def _sample(result: PointSummary, column: str) -> Sample:
+    """The repetitions that select the best point, on whatever nodes; empty if a figure is zero."""
+    rows = [row for row in result.rows if not row.confirms] or result.rows
+    figures = {(row.session, row.repetition or 1): counted(row, column) for row in rows}
+    return statistics.make_sample({key: value for key, value in figures.items() if value is not None}) or {}
 
 
-def _judge(differences: Sequence[Difference], column: str, at_least: float) -> Iterator[Difference]:
-    """Yield the differences with their adjusted p-values and verdicts."""
-    adjusted = iter(statistics.holm(diff.change.p() for diff in differences if diff.change))
-    for diff in differences:
-        if diff.change is None:
+def _count_sessions(samples: Iterable[Sample]) -> int:
+    return len({session for sample in samples for session, _ in sample})
+
+
+def _obstacle(design: Design, pair: Pair, samples: tuple[Sample, Sample]) -> str:
+    """Why the ratio of a pair cannot be estimated; "" if it can."""
+    if not all(samples):
+        return "a figure of zero"
+    if design == "pairs":
+        return "" if len(samples[0].keys() & samples[1].keys()) > 1 else "fewer than two rounds in common"
+    if design == "sessions":
+        return "" if all(_count_sessions([sample]) > 1 for sample in samples) else "measured in one session"
+    if any(len(sample) < 2 for sample in samples):
+        return "one repetition"
+    moved = any(result.host_sets > 1 and not result.in_turn for result in (pair.a, pair.b))
+    return "its repetitions ran on different nodes" if moved else ""
+
+
+#: Groups of several phases: name -> whether a phase is in it.
+_UNIONS: Mapping[str, Callable[[Phase], bool]] = {
+    "all sequential I/O": lambda phase: phase.kind == "data" and not phase.random,
+    "all random I/O": lambda phase: phase.kind == "data" and phase.random,
+    "all reads": lambda phase: phase.kind == "data" and not phase.writes,
+    "all writes": lambda phase: phase.kind == "data" and not phase.reads,
+    "all metadata": lambda phase: phase.kind == "metadata",
+}
+
+
+def _group(singles: Sequence[Difference], design: Design) -> Iterator[Difference]:
+    """Yield phases, unions of phases, and the values of each parameter that varies, within phases and over all of them.
+    Of groups with the same pairs only the first is yielded: it has the most telling name."""
+    of_phases: dict[Kind, list[Difference]] = {}
+    for single in sorted(singles, key=lambda single: phase_order(single.kind[1])):
+        of_phases.setdefault(single.kind, []).append(single)
+    tools = dict.fromkeys(single.pairs[0].a.tool for single in singles)
+    known = {single.kind[1]: phases().get(single.kind[1]) for single in singles}
+    unions = {
+        "all results": singles,
+        **{f"all of {formats.tool(tool)}": [one for one in singles if one.pairs[0].a.tool == tool] for tool in tools},
+        **{
+            name: [one for one in singles if (phase := known[one.kind[1]]) and holds(phase)]
+            for name, holds in _UNIONS.items()
+        },
+    }
+    wholes = [*(("", members) for members in of_phases.values()), *unions.items()]
+    parts = [
+        ("everything" if name else "", {column: value}, subset)
+        for name, members in (*wholes[: len(of_phases)], ("everything", singles))
+        for column, value, subset in _split(members)
+    ]
+    seen = set()
+    for name, where, members in (*((name, {}, members) for name, members in wholes), *parts):
+        key = frozenset(map(id, members))
+        if len(members) > 1 and key not in seen:
+            seen.add(key)
+            samples = tuple(member.samples[0] for member in members)
+            pairs = tuple(member.pairs[0] for member in members)
+            yield Difference(pairs, samples, _RATIOS[design](samples), members[0].kind, name, where)
+
+
+def _split(members: Sequence[Difference]) -> Iterator[tuple[str, Value, list[Difference]]]:
+    """Yield the members with each value of each parameter that varies: (column, value, members)."""
+    for column in parameters():
+        values = [member.pairs[0].a.own_parameters[column] for member in members]
+        if len(different := distinct(values)) > 1:
+            for value in different:
+                yield column, value, [member for member, own in zip(members, values, strict=True) if own == value]
+
+
+def _judge(
+    family: Sequence[Difference], level: float, design: Design, column: str, at_least: float
+) -> Iterator[Difference]:
+    """Yield the differences of a family with their adjusted p-values and verdicts. level: share of ALPHA."""
+    adjusted = iter(statistics.holm(diff.estimate.p() for diff in family if diff.estimate))
+    for diff in family:
+        if diff.estimate is None:
             yield diff
             continue
-        p, share, (low, high) = next(adjusted), diff.change.share, within(diff.change)
+        p, share, (low, high) = min(1.0, next(adjusted) * ALPHA / level), diff.estimate.share, ends(diff.estimate)
         verdict: Verdict = "undecided"
         if p <= ALPHA and abs(share) >= at_least:
-            verdict = "better" if (share > 0) != lower_is_better(column) else "worse"
+            better = (share > 0) != lower_is_better(column)
+            verdict = "differs" if design == "rounds" else "better" if better else "worse"
         elif -at_least < low and high < at_least:
             verdict = "same"
         yield replace(diff, p=p, verdict=verdict)
@@ -214,29 +332,59 @@ def lower_is_better(column: str) -> bool:
     return "latency" in column
 
 
-def explained(found: Comparison) -> list[Difference]:
-    """The significant differences to report, clearest first. Whole phases, parameter values and single points compete
-    to explain the figures; each pair is in one difference only."""
-    changed = [diff for diff in found.differences if diff.verdict in ("worse", "better")]
-    errors = {id(diff.pairs[0]): diff.change.error for diff in found.singles if diff.change}
+def _smallest(family: Sequence[Difference], level: float) -> float | None:
+    """The smallest change that is usually found in a member of a family, at the level that Holm leaves to each."""
+    estimates = [diff.estimate for diff in family if diff.estimate]
+    of_phases = [diff.estimate for diff in family if diff.estimate and not diff.name]
+    return median(one.smallest(level / len(estimates)) for one in of_phases) if of_phases else None
 
-    def weight(diff: Difference) -> tuple[float, int]:
-        assert diff.change is not None
-        # combine the pairs' errors as if independent: the scatter of a few rounds may be small by luck
-        error = math.hypot(*(errors[id(pair)] for pair in diff.pairs)) / len(diff.pairs)
-        return (abs(diff.change.log) / error if error else math.inf, len(diff.pairs))
 
+# the simplest explanation
+
+
+def _explain(differences: Sequence[Difference], design: Design, at_least: float) -> list[Difference]:
+    """The changes to report, the largest first; each pair is in one of them at most. The largest uniform groups are
+    chosen first, down to single results; then, of results that are left, groups that changed only in the mean."""
+    changed = sorted((diff for diff in differences if diff.changed), key=lambda diff: -len(diff.pairs))
     chosen: list[Difference] = []
     covered: set[int] = set()
-    for diff in sorted(changed, key=weight, reverse=True):
+    for diff, whole in (*((diff, True) for diff in changed), *((diff, False) for diff in reversed(changed))):
         pairs = {id(pair) for pair in diff.pairs}
-        if not pairs & covered:
+        if not pairs & covered and not (whole and not _is_uniform(diff, differences, design, at_least)):
             chosen.append(diff)
             covered |= pairs
-    return chosen
+    return sorted(chosen, key=lambda diff: -len(diff.pairs) * abs(diff.estimate.log if diff.estimate else 0.0))
 
 
-# two campaigns
+def _is_uniform(group: Difference, differences: Sequence[Difference], design: Design, at_least: float) -> bool:
+    """Whether no part of a group differs from its mean by more than noise and by more than what matters. A part has
+    the noise that remains without the disturbances that all members share."""
+    inside, center = {id(pair) for pair in group.pairs}, group.estimate
+    parts = [d for d in differences if len(d.pairs) < len(inside) and inside.issuperset(map(id, d.pairs))]
+    if any(part.verdict not in (group.verdict, "undecided") for part in parts):
+        return False
+    sides = (_remove_rounds([samples[side] for samples in group.samples]) for side in (0, 1))
+    steady = dict(zip(map(id, group.pairs), zip(*sides, strict=True), strict=True))
+    level, matters = ALPHA / max(1, len(parts)), math.log1p(at_least)
+    for part in parts:
+        own = _RATIOS[design]([steady[id(pair)] for pair in part.pairs])
+        if own and center and abs(own.log - center.log) >= matters and own.at(level).excludes(center.center):
+            return False
+    return True
+
+
+def _remove_rounds(samples: Sequence[Sample]) -> list[Sample]:
+    """The samples of one side without the disturbances of rounds that they share."""
+    residuals: dict[Round, list[float]] = {}
+    for sample in samples:
+        mean = fmean(sample.values())
+        for key, log in sample.items():
+            residuals.setdefault(key, []).append(log - mean)
+    shared = {key: fmean(values) for key, values in residuals.items()}
+    return [{key: log - shared[key] for key, log in sample.items()} for sample in samples]
+
+
+# what is compared
 
 
 @dataclass(frozen=True)
@@ -261,21 +409,51 @@ class NamedCampaign:
 
 @dataclass(frozen=True)
 class Versus:
-    """The other campaign `b` compared with the first campaign `a`."""
+    """The side `b` compared with the side `a`. names: of two campaigns, or of two values of an axis."""
 
+    names: tuple[str, str]
     a: NamedCampaign
     b: NamedCampaign
     found: Comparison
     changes: tuple[Changed, ...]
 
     @property
-    def names(self) -> tuple[str, str]:
-        return self.a.name, self.b.name
+    def within(self) -> bool:
+        """Whether both sides are of one campaign."""
+        return self.a is self.b
+
+
+def title(compared: Sequence[Versus]) -> str:
+    """`after against before`, `delivery: target b, target c against target a`"""
+    first = compared[0]
+    others = ", ".join(one.names[1] for one in compared)
+    return f"{f'{first.a.name}: ' * first.within}{others} against {first.names[0]}"
 
 
 def versus(a: NamedCampaign, b: NamedCampaign, column: str = "", at_least: float = AT_LEAST) -> Versus:
     """Compare two campaigns (see `compare`)."""
-    return Versus(a, b, compare(a.results, b.results, column, at_least), tuple(changes(a.campaign, b.campaign)))
+    found = compare(match(a.results, b.results), column, at_least)
+    return Versus((a.name, b.name), a, b, found, tuple(changes(a.campaign, b.campaign)))
+
+
+def versus_over(one: NamedCampaign, axis: str, column: str = "", at_least: float = AT_LEAST) -> list[Versus]:
+    """Compare the points of a campaign that differ in a parameter only: each of its values with the first. axis: column
+    of the parameter."""
+    base, *others = values_over(one.results, axis)
+    sides = {
+        value: replace(one.campaign, rows=tuple(row for row in one.campaign.rows if row.parameters[axis] == value))
+        for value in (base, *others)
+    }
+    return [
+        Versus(
+            (formats.named(axis, base), formats.named(axis, other)),
+            one,
+            one,
+            compare(match_over(one.results, axis, base, other), column, at_least),
+            tuple(changes(sides[base], sides[other])),
+        )
+        for other in others
+    ]
 
 
 def names(named: Sequence[tuple[str, Campaign]]) -> list[str]:
@@ -298,47 +476,49 @@ def names(named: Sequence[tuple[str, Campaign]]) -> list[str]:
 
 def sentence(found: Comparison) -> str:
     """`Random reads at 4 KiB: −6.1 % (−8.2 to −4.0); nothing else differs by more than 2 %.`"""
-    changed, parts = explained(found), []
-    for diff in changed[:_NAMED]:
+    parts = []
+    for diff in found.explained[:_NAMED]:
         mean = "" if diff.single else f" in the mean of {human_count(len(diff.pairs), 'result')}"
-        parts.append(f"{subject(found, diff)}: {interval(diff)}{mean}")
-    if rest := changed[_NAMED:]:
-        parts.append(f"{human_count(sum(len(diff.pairs) for diff in rest), 'other result')} differ, too")
-    parts += filter(None, [_describe_rest(found, changed)])
+        parts.append(f"{subject(found, diff)}: {describe_change(found, diff)}{mean}")
+    if rest := found.explained[_NAMED:]:
+        count = sum(len(diff.pairs) for diff in rest)
+        parts.append(f"{human_count(count, 'other result')} {'differs' if count == 1 else 'differ'}, too")
+    parts += filter(None, [_describe_rest(found)])
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _describe_rest(found: Comparison, changed: Sequence[Difference]) -> str:
+def _describe_rest(found: Comparison) -> str:
     """A clause about the results that the rest of the sentence does not cover."""
-    covered = {id(pair) for diff in changed for pair in diff.pairs}
-    others = [diff for diff in found.singles if id(diff.pairs[0]) not in covered]
+    others = [diff.estimate for diff in found.singles if not diff.changed]
+    known = [estimate for estimate in others if estimate]
     if not others:
-        return "" if changed else "nothing was compared"
-    least = f"{100 * found.at_least:g} %"
-    if all(diff.change for diff in others):  # bound of all changes, with simultaneous 95 % confidence
-        bound = max(abs(end) for diff in others if diff.change for end in within(diff.change.at(ALPHA / len(others))))
+        return "" if found.explained else "nothing was compared"
+    if not known:
+        return "" if found.explained else "nothing can be decided: no result has an interval"
+    if len(known) == len(others):  # bound of all changes, with simultaneous 95 % confidence
+        bound = max(abs(end) for estimate in known for end in ends(estimate.at(ALPHA / len(others))))
         if bound <= found.at_least:
-            return f"nothing {'else ' if changed else ''}differs by more than {math.ceil(1000 * bound) / 10:g} %"
-    undecided = sum(diff.verdict == "undecided" for diff in others)
-    claim = f"no {'other ' if changed else ''}difference of {least} or more"
-    scope = f"{'the other ' if changed else ''}{human_count(len(others), 'result')}"
-    verb = "is" if undecided == 1 else "are"
-    if undecided == len(others):
-        which = f"all {scope}" if undecided > 1 else f"{undecided:,} of {scope}"
-        return f"{claim} can be shown: {which} {verb} undecided"
-    return f"{claim} was found" + (f", but {undecided:,} of {scope} {verb} undecided" if undecided else "")
+            return f"nothing {'else ' * bool(found.explained)}differs by more than {math.ceil(1000 * bound) / 10:g} %"
+    sizes = []
+    for smallest, of in zip(found.smallest, ("a point", "a whole phase"), strict=True):
+        if smallest is not None:
+            loss = smallest if lower_is_better(found.column) else smallest / (1 + smallest)
+            sizes.append(f"of {math.ceil(100 * max(loss, found.at_least) - 1e-6):,} % of {of}")
+    kind = "rise" if lower_is_better(found.column) else "loss"
+    would = f"a {kind} {', or '.join(sizes)}{',' * (len(sizes) > 1)} would have been found"
+    return f"no {'other ' * bool(found.explained)}difference was found; {would}"
 
 
 def subject(found: Comparison, diff: Difference) -> str:
-    """The subject of a difference: `random reads at 8 threads per node, 4 KiB`, `create rate`, `p99 of stat`."""
-    known = phases().get(diff.phase)
-    name = known.help if known and known.kind == "data" else f"{diff.phase.replace('_', ' ')} rate"
+    """The subject of a difference: `random reads at 8 threads per node, 4 KiB`, `create rate`, `p99 of all reads`."""
+    known = phases().get(diff.kind[1])
+    name = diff.name or (known.help if known and known.kind == "data" else f"{diff.kind[1].replace('_', ' ')} rate")
     if found.column:
         figure = next((name for name, metric in METRICS.items() if metric.column == found.column), found.column)
         name = f"{figure} of {name.removesuffix(' rate')}"
-    if len({other.conditions for other in found.singles if other.phase == diff.phase}) > 1:
-        name += f" ({formats.describe(diff.conditions, diff.pairs[0].a.kind, [diff.phase])})"
+    if not diff.name and len({other.kind for other in found.singles if other.kind[1] == diff.kind[1]}) > 1:
+        name += f" ({formats.describe(diff.kind[0], diff.pairs[0].a.kind, [diff.kind[1]])})"
     place = ", ".join(formats.named(column, value) for column, value in parameters_of(found, diff).items())
     return f"{name} at {place}" if place else name
 
@@ -352,66 +532,85 @@ def parameters_of(found: Comparison, diff: Difference) -> dict[str, Value]:
     return {name: v for name in varying if (v := diff.pairs[0].a.own_parameters[name]) is not None}
 
 
-def interval(diff: Difference) -> str:
-    """The change, or why there is none."""
-    return write_change(diff.change) if diff.change else diff.why
+def describe_change(found: Comparison, diff: Difference) -> str:
+    """The change with its interval; without one, the range of the ratios; without a ratio, the reason."""
+    if diff.estimate is None:
+        return diff.why
+    if diff.estimate.tells:
+        return write_change(diff.estimate)
+    low, high = map(_percent, _range(found, diff))
+    if diff.changed:
+        return f"{_percent(diff.estimate.share)} % (single ratios {low} to {high})"
+    return f"{low} to {high} %, too few to say"
 
 
-def write_change(change: Estimate) -> str:
+def _range(found: Comparison, diff: Difference) -> tuple[float, float]:
+    """The lowest and the highest ratio of single repetitions, as changes."""
+    logs: list[float] = []
+    for b, a in diff.samples:
+        if found.design == "pairs":
+            logs += [b[key] - a[key] for key in b.keys() & a.keys()]
+        else:
+            logs += [min(b.values()) - max(a.values()), max(b.values()) - min(a.values())]
+    return math.expm1(min(logs)), math.expm1(max(logs))
+
+
+def write_change(estimate: Estimate) -> str:
     """`−6.1 % (−8.2 to −4.0)`"""
-    ends = within(change)
-    share, low, high = (
-        percent_change(share, 1 if abs(share) < 0.995 else 0) if abs(share) >= 0.0005 else f"{100 * abs(share):.1f}"
-        for share in (change.share, *ends)
-    )
-    return f"{share} % ({low} to {high})" if change.tells else f"{share} % (too few to say)"
+    share, low, high = map(_percent, (estimate.share, *ends(estimate)))
+    return f"{share} % ({low} to {high})" if estimate.tells else f"{share} % (too few to say)"
 
 
-def within(change: Estimate) -> tuple[float, float]:
-    """The interval of a change as shares."""
-    return change.low - 1, change.high - 1
+def _percent(share: float) -> str:
+    if abs(share) < 0.0005:
+        return f"{100 * abs(share):.1f}"
+    return percent_change(share, 1 if abs(share) < 0.995 else 0)
+
+
+def ends(estimate: Estimate) -> tuple[float, float]:
+    """The interval of a change, as shares."""
+    return estimate.low - 1, estimate.high - 1
 
 
 def figures(diff: Difference, column: str) -> tuple[str, str]:
-    """The figures of both campaigns for a single result: geometric means of the repetitions, because the change is
-    their ratio."""
+    """The figures of both sides of a single result."""
     if not diff.single:
         return "", ""
     pair = diff.pairs[0]
     units = formats.units_of(column or pair.a.metric, pair.a.kind)
-    centers = (result.figure(column or pair.a.metric) or 0.0 for result in (pair.a, pair.b))
-    first, other = (formats.quantity(center, units) for center in centers)
+    first, other = (
+        formats.quantity(result.figure(column or pair.a.metric) or 0.0, units) for result in (pair.a, pair.b)
+    )
     return first, other
 
 
-def counted(found: Comparison) -> list[tuple[Verdict, int, str]]:
-    """The number of results of each verdict: (verdict, number, label)."""
-    labels: dict[Verdict, str] = {
-        "worse": "worse",
-        "better": "better",
-        "same": f"without a difference > {100 * found.at_least:g} %",
-        "undecided": "undecided",
-    }
-    return [(verdict, found.count(verdict), name) for verdict, name in labels.items()]
+def count_verdicts(found: Comparison) -> list[tuple[Verdict, int, str]]:
+    """The number of results of each verdict that the design can give: (verdict, number, label)."""
+    labels: dict[Verdict, str] = {"worse": "worse", "better": "better"}
+    if found.design == "rounds":
+        labels = {"differs": "differ"}
+    labels |= {"same": f"without a difference > {100 * found.at_least:g} %", "undecided": "undecided"}
+    counts = Counter(diff.verdict for diff in found.singles)
+    return [(verdict, counts[verdict], name) for verdict, name in labels.items()]
+
+
+def caution(compared: Versus) -> str:
+    """What the design of a comparison cannot tell, as a sentence; "" if it tells all."""
+    found = compared.found
+    if found.design == "rounds" and found.explained:
+        return _NOT_IN_TURN if compared.within else _ANOTHER_DAY
+    if found.design == "pairs" and (sessions := max(found.sessions)) < _SESSIONS:
+        counted = "one session" if sessions == 1 else f"{sessions} sessions"
+        return f"Measured in {counted}; three are recommended (`sessions: 3`)."
+    return ""
 
 
 def notes(compared: Versus) -> Iterator[str]:
     """Sentences that a reader needs to interpret a comparison."""
     found = compared.found
     yield from absences(found, compared.names)
-    tested = sum(diff.change is not None for diff in found.differences)
-    if not tested:
-        yield "No change has an interval, so nothing is decided; each result says why."
-    else:
-        yield (
-            "Intervals are 95 % of each result, of the noise within the campaigns; verdicts allow for"
-            f" {human_count(tested, 'comparison')}, so that of 100 pairs that differ by this noise alone at most 5 show"
-            " a difference."
-        )
-        yield (
-            "Sessions of one system differ, too (other load, the state of the file system), and these intervals do not"
-            " hold that: measure both again, in turn, before you act on a difference."
-        )
+    if tested := sum(diff.estimate is not None for diff in (*found.groups, *found.singles)):
+        yield f"Intervals are 95 % of each result; verdicts allow for {human_count(tested, 'comparison')}."
     if doubtful := [diff for diff in found.singles if diff.suspect]:
         count = human_count(len(doubtful), "result has", "results have")
         sides = (side for diff in doubtful for side in (diff.pairs[0].a, diff.pairs[0].b) if side.verdict != "valid")

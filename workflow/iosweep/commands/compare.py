@@ -9,13 +9,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 from iosweep.analysis import comparison
-from iosweep.analysis.comparison import AT_LEAST, Comparison, Difference, NamedCampaign, Versus, versus
+from iosweep.analysis.comparison import AT_LEAST, Comparison, Difference, NamedCampaign, Versus, values_over
 from iosweep.analysis.summary import FIGURES, PointSummary, summarize
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, write_output
 from iosweep.config import criteria
 from iosweep.errors import CommandError, ExitCode
-from iosweep.text import human_count
+from iosweep.text import did_you_mean, human_count
+from iosweep.tools import parameters
 
 #: Name of a figure in criteria, or of a column -> column.
 _COLUMNS = {name: metric.column for name, metric in criteria.METRICS.items()} | {name: name for name in FIGURES}
@@ -24,7 +25,12 @@ _MOST_CHANGES, _MOST_UNDECIDED = 12, 5
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("campaign", nargs="+", help=f"two or more campaigns, each against the first: {campaigns.NAMED}")
+    several = f"two or more campaigns, each against the first; or one, with --over: {campaigns.NAMED}"
+    parser.add_argument("campaign", nargs="+", help=several)
+    parser.add_argument(
+        "--over", metavar="AXIS",
+        help="compare the values of an axis or option within one campaign, such as target, each with the first",
+    )  # fmt: skip
     parser.add_argument(
         "--at-least", type=campaigns.share, default=AT_LEAST, metavar="SHARE",
         help=f"smallest change that matters; default: {100 * AT_LEAST:g}%%",
@@ -39,30 +45,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page that opens without a network")
     parser.add_argument(
         "--fail-on", choices=("regression", "undecided"),
-        help="exit with 1 if a figure got worse (undecided: or if it may have)",
+        help="exit with 1 if a figure got worse (undecided: or if it may have); needs --over, or several sessions",
     )  # fmt: skip
 
 
 def run(arguments: Namespace) -> int:
     """Exit codes: 0 compared; 1 what `--fail-on` names was found; 2 not comparable."""
-    if len(arguments.campaign) < 2:
-        raise CommandError("there must be two campaigns or more to compare", ExitCode.USAGE)
-    paths = [campaigns.find(name, ExitCode.USAGE) for name in arguments.campaign]
-    loaded = [(results, campaigns.load_tables(results, ExitCode.USAGE)) for results in paths]
-    forms = comparison.names([(results.name, campaign) for results, campaign in loaded])
-    first, *others = (
-        NamedCampaign(name, results, campaign, tuple(summarize(campaign.rows)))
-        for name, (results, campaign) in zip(forms, loaded, strict=True)
-    )
-    column = _COLUMNS.get(arguments.figure, "")
-    compared = [versus(first, other, column, arguments.at_least) for other in others]
-    apart = []
-    for pair in compared:
-        if not pair.found.singles:
-            why = " ".join(comparison.absences(pair.found, pair.names)) or "there are no results"
-            apart.append(f"{pair.a.name} and {pair.b.name} have no result in common that has a figure: {why}")
-    if apart:
-        raise CommandError("; ".join(apart), ExitCode.USAGE)
+    compared = _compare(arguments)
+    if arguments.fail_on and any(pair.found.design == "rounds" for pair in compared):
+        needed = "sessions of both campaigns (`sessions: 3`), or values that were measured in turn (--over)"
+        raise CommandError(f"--fail-on needs {needed}: another day alone may look like a change", ExitCode.USAGE)
     if arguments.html:  # first: whoever reads the text may stop before its end
         from iosweep.report import comparisons  # late: most runs write none
 
@@ -82,10 +74,51 @@ def run(arguments: Namespace) -> int:
     return int(bool(arguments.fail_on) and any(fails))
 
 
+def _compare(arguments: Namespace) -> list[Versus]:
+    """Compare what the arguments name. Raises CommandError if nothing can be compared."""
+    paths = [campaigns.find(name, ExitCode.USAGE) for name in arguments.campaign]
+    if arguments.over and len(paths) > 1:
+        raise CommandError("--over compares the values of an axis within one campaign: name one", ExitCode.USAGE)
+    if not arguments.over and len({path.resolve() for path in paths}) < max(2, len(paths)):
+        within = "to compare the values of an axis within one campaign, name the axis: --over AXIS"
+        raise CommandError(f"there must be two different campaigns or more; {within}", ExitCode.USAGE)
+    loaded = [(results, campaigns.load_tables(results, ExitCode.USAGE)) for results in paths]
+    first, *others = (
+        NamedCampaign(name, results, campaign, tuple(summarize(campaign.rows)))
+        for name, (results, campaign) in zip(
+            comparison.names([(results.name, campaign) for results, campaign in loaded]), loaded, strict=True
+        )
+    )
+    column = _COLUMNS.get(arguments.figure, "")
+    if arguments.over:
+        axis = _find_axis(first, arguments.over)
+        compared = comparison.versus_over(first, axis, column, arguments.at_least)
+    else:
+        compared = [comparison.versus(first, other, column, arguments.at_least) for other in others]
+    apart = []
+    for pair in compared:
+        if not pair.found.singles:
+            why = " ".join(comparison.absences(pair.found, pair.names)) or "there are no results"
+            apart.append(f"{' and '.join(pair.names)} have no result in common that has a figure: {why}")
+    if apart:
+        raise CommandError("; ".join(apart), ExitCode.USAGE)
+    return compared
+
+
+def _find_axis(one: NamedCampaign, name: str) -> str:
+    """The column of an axis, by its name in configurations. Raises CommandError if it does not vary."""
+    varying = {o.name: column for column, o in parameters().items() if len(values_over(one.results, column)) > 1}
+    if name not in varying:
+        known = f"these vary: {', '.join(varying)}" if varying else "nothing does"
+        hint = did_you_mean(name, varying)
+        raise CommandError(f"`{name}` does not vary in {one.name}{hint or f'; {known}'}", ExitCode.USAGE)
+    return varying[name]
+
+
 def _show(pair: Versus, everything: bool) -> None:
     printer, found = Printer(), pair.found
-    printer.print(f"{pair.b.name} against {pair.a.name}")
-    prose(f"\n{comparison.sentence(found)}")
+    printer.print(comparison.title([pair]))
+    prose(f"\n{comparison.sentence(found)} {comparison.caution(pair)}".rstrip())
     say("")
     if changes := pair.changes if everything else pair.changes[:_MOST_CHANGES]:
         changed = table("changed", "", *pair.names, wrapped=["", *pair.names])
@@ -95,7 +128,7 @@ def _show(pair: Versus, everything: bool) -> None:
         printer.print(changed)
         if more := len(pair.changes) - len(changes):
             prose(f"and {more:,} more: --all lists them")
-    else:
+    elif not pair.within:
         prose("Nothing else changed: tools, nodes, target and configuration are the same.")
     if rows := list(_rows(found, everything)):
         heads = (*pair.names, "change (95 %)")
@@ -103,12 +136,12 @@ def _show(pair: Versus, everything: bool) -> None:
         for row in rows:
             mark = comparison.SYMBOLS[row.verdict] + ("○" if row.suspect else "")
             shown = (comparison.subject(found, row), *comparison.figures(row, found.column))
-            figures.add_row(mark, *shown, comparison.interval(row))
+            figures.add_row(mark, *shown, comparison.describe_change(found, row))
         say("")
         printer.print(figures)
     if hidden := len(found.singles) - sum(row.single for row in rows):
         prose(f"{human_count(hidden, 'more result')}: --all lists {'it' if hidden == 1 else 'them'}")
-    counts = [f"{count:,} {name}" for _, count, name in comparison.counted(found)]
+    counts = [f"{count:,} {name}" for _, count, name in comparison.count_verdicts(found)]
     prose(f"\n{human_count(len(found.singles), 'result')} compared: {', '.join(counts)}.")
     for line in (comparison.LEGEND, *comparison.notes(pair)):
         prose(line)
@@ -117,14 +150,13 @@ def _show(pair: Versus, everything: bool) -> None:
 def _rows(found: Comparison, everything: bool) -> Iterator[Difference]:
     """Certain differences first, then undecided ones, the largest first; with `everything` all results in their
     order."""
-    changed = comparison.explained(found)
-    yield from changed
+    yield from found.explained
     if everything:
-        yield from (single for single in found.singles if not any(single is other for other in changed))
+        alone = {id(diff.pairs[0]) for diff in found.explained if diff.single}
+        yield from (single for single in found.singles if id(single.pairs[0]) not in alone)
         return
-    undecided = [difference for difference in found.undecided if difference.change]
-    undecided.sort(key=lambda difference: -abs(difference.change.log) if difference.change else 0.0)
-    yield from undecided[:_MOST_UNDECIDED]
+    undecided = [(-abs(single.estimate.log), single) for single in found.undecided if single.estimate]
+    yield from (single for _, single in sorted(undecided, key=lambda one: one[0])[:_MOST_UNDECIDED])
 
 
 def _comparison(pair: Versus) -> dict[str, object]:
@@ -135,10 +167,13 @@ def _comparison(pair: Versus) -> dict[str, object]:
         for lone in found.absent
     ]
     return {
-        **{key: {"name": side.name, "results": str(side.path)} for key, side in (("first", pair.a), ("other", pair.b))},
+        "first": {"name": pair.names[0], "results": str(pair.a.path), "sessions": found.sessions[0]},
+        "other": {"name": pair.names[1], "results": str(pair.b.path), "sessions": found.sessions[1]},
+        "design": found.design,
         "sentence": comparison.sentence(found),
+        "caution": comparison.caution(pair),
         "changes": [asdict(change) for change in pair.changes],
-        "counts": {verdict: count for verdict, count, _ in comparison.counted(found)},
+        "counts": {verdict: count for verdict, count, _ in comparison.count_verdicts(found)},
         "groups": [_difference(group, found) for group in found.groups],
         "results": [_difference(single, found) for single in found.singles],
         "not_compared": absent,
@@ -147,21 +182,21 @@ def _comparison(pair: Versus) -> dict[str, object]:
 
 
 def _difference(difference: Difference, found: Comparison) -> dict[str, object]:
-    pair, change = difference.pairs[0], difference.change
+    pair, estimate = difference.pairs[0], difference.estimate
     column = found.column or pair.a.metric
     return {
         "subject": comparison.subject(found, difference),
         "tool": pair.a.tool,
-        "phase": difference.phase,
+        "phase": None if difference.name else difference.kind[1],
         "where": comparison.parameters_of(found, difference),
         "column": column,
         "results": len(difference.pairs),
         "first": _figure(pair.a, column) if difference.single else None,
         "other": _figure(pair.b, column) if difference.single else None,
-        "change_share": change.share if change else None,
-        "ci95_share": comparison.within(change) if change else None,
-        "p": change.p() if change else None,
-        "p_holm": difference.p if change else None,
+        "change_share": estimate.share if estimate else None,
+        "ci95_share": comparison.ends(estimate) if estimate else None,
+        "p": estimate.p() if estimate else None,
+        "p_holm": difference.p if estimate else None,
         "verdict": difference.verdict,
         "suspect": difference.suspect,
         "why": difference.why,

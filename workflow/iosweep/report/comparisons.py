@@ -18,33 +18,39 @@ _HALF = 100.0
 #: Possible changes at the ends of a drawing, as shares: to hold all intervals; else to hold the changes.
 _NARROW, _WIDE = (0.05, 0.10, 0.15, 0.20, 0.25), (0.25, 0.5, 1.0)
 #: Verdict -> CSS class with its color.
-_CLASSES: dict[Verdict, str] = {"worse": "invalid", "better": "valid", "same": "missing", "undecided": "suspect"}
+_CLASSES: dict[Verdict, str] = {
+    "worse": "invalid", "better": "valid", "differs": "suspect", "same": "missing", "undecided": "missing",
+}  # fmt: skip
 
 
 def compare_page(found: Sequence[Versus]) -> str:
     """One or more comparisons as HTML."""
-    return page.page("comparison", parts=[_part(one) for one in found], half=_HALF)
+    sides = [found[0].a, *(one.b for one in found if not one.within)]
+    return page.page(
+        "comparison", title=comparison.title(found), sides=sides, parts=list(map(_part, found)), half=_HALF
+    )
 
 
 def _part(versus: Versus) -> dict[str, object]:
     """Values of a comparison for the template. matters: half width of the band of differences that do not matter, in
     drawing units; edge: the change at the ends of the drawing, `±10 %`."""
     found = versus.found
-    # the change at the ends of the drawings holds all intervals; if these exceed 25 %, the certain changes
-    drawn = [one for one in found.differences if one.change]
-    widest = max((abs(end) for one in drawn for end in _shares(one)), default=0.0)
-    certain = [one for one in drawn if one.verdict in ("worse", "better")]
+    # the ends of the drawings hold all intervals; if these exceed 25 %, the certain changes
+    drawn = [one.estimate for one in (*found.groups, *found.singles) if one.estimate and one.estimate.tells]
+    widest = max((abs(end) for estimate in drawn for end in comparison.ends(estimate)), default=0.0)
+    steps: tuple[float, ...] = _NARROW
     if widest > _NARROW[-1]:
-        widest = max(abs(one.change.share) for one in certain or drawn if one.change)
-        edge = next((step for step in _WIDE if widest <= step), _WIDE[-1])
-    else:
-        edge = next(step for step in _NARROW if widest <= step)
+        certain = [one.estimate for one in found.explained if one.estimate and one.estimate.tells]
+        widest, steps = max(abs(estimate.share) for estimate in certain or drawn), _WIDE
+    edge = next((step for step in steps if widest <= step), steps[-1])
     singles = sorted(found.singles, key=lambda one: list(comparison.SYMBOLS).index(one.verdict))
     return {
         "versus": versus,
+        "title": comparison.title([versus]),
         "sentence": comparison.sentence(found),
-        "counts": [(_CLASSES[verdict], count, name) for verdict, count, name in comparison.counted(found)],
-        "changed": [_strip(found, one, edge) for one in comparison.explained(found)],
+        "caution": comparison.caution(versus),
+        "counts": [(_CLASSES[verdict], count, name) for verdict, count, name in comparison.count_verdicts(found)],
+        "changed": [_strip(found, one, edge) for one in found.explained],
         "each": [_strip(found, one, edge) for one in singles],
         "matters": _HALF * min(1.0, found.at_least / edge),
         "edge": f"±{100 * edge:.0f} %",
@@ -58,24 +64,18 @@ def _strip(found: Comparison, one: Difference, edge: float) -> dict[str, object]
     row: dict[str, object] = {
         "name": comparison.subject(found, one),
         "figures": comparison.figures(one, found.column),
-        "change": comparison.interval(one),
+        "change": comparison.describe_change(found, one),
         "verdict": f"no difference > {100 * found.at_least:g} %" if one.verdict == "same" else one.verdict,
         "style": _CLASSES[one.verdict],
         "symbol": comparison.SYMBOLS[one.verdict],
         "suspect": one.suspect,
         "middle": None,
     }
-    if one.change is None:
+    if one.estimate is None or not one.estimate.tells:
         return row
-    shares = _shares(one)
-    low, middle, high = (_HALF * max(-1.0, min(1.0, share / edge)) for share in shares)
-    return row | {"low": low, "middle": middle, "high": high, "below": shares[0] < -edge, "above": shares[2] > edge}
-
-
-def _shares(one: Difference) -> tuple[float, float, float]:
-    assert one.change is not None
-    low, high = comparison.within(one.change)
-    return low, one.change.share, high
+    least, most = comparison.ends(one.estimate)
+    low, middle, high = (_HALF * max(-1.0, min(1.0, end / edge)) for end in (least, one.estimate.share, most))
+    return row | {"low": low, "middle": middle, "high": high, "below": least < -edge, "above": most > edge}
 
 
 # campaigns over time
