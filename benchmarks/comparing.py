@@ -21,7 +21,7 @@ from statistics import fmean
 
 import msgspec
 
-from iosweep.analysis.comparison import ALPHA, AT_LEAST, Comparison, compare
+from iosweep.analysis.comparison import ALPHA, AT_LEAST, Comparison, compare, match
 from iosweep.analysis.summary import Metric, PointSummary
 from iosweep.judge import agreement
 from iosweep.judge.agreement import RepeatedFigure
@@ -123,22 +123,22 @@ def simulate(cell: Cell, campaigns: int, at_least: float = AT_LEAST) -> Found:
     places = {place % cell.points: loss for loss, place in LOSSES.items()}
     for _ in range(fewer):
         found = _compared(draw, cell, places, at_least)
-        single = {one.pairs[0].a.point for one in found.singles if one.verdict == "worse"}
+        single = {one.pairs[0].a.point for one in found.singles if one.changed}
         for place, loss in places.items():
             one[loss] += (str(place) in single) / fewer
         for loss in LOSSES:
             shifted = dict.fromkeys(range(cell.points), loss)
-            every[loss] += bool(_compared(draw, cell, shifted, at_least).regressions) / fewer
+            every[loss] += bool(_compared(draw, cell, shifted, at_least).explained) / fewer
     return Found(alarms, {loss: one[loss] for loss in places.values()}, every)
 
 
 def _changed(found: Comparison) -> int:
-    return sum(one.verdict in ("worse", "better") for one in found.differences)
+    return len(found.explained)
 
 
 def _compared(draw: Random, cell: Cell, losses: dict[int, float], at_least: float) -> Comparison:
     """A comparison of two campaigns. losses: point -> share that the second one lost."""
-    return compare(_campaign(draw, cell, {}), _campaign(draw, cell, losses), at_least=at_least)
+    return compare(match(_campaign(draw, cell, {}), _campaign(draw, cell, losses)), at_least=at_least)
 
 
 def _campaign(draw: Random, cell: Cell, losses: dict[int, float]) -> list[PointSummary]:

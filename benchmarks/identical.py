@@ -19,7 +19,7 @@ from statistics import fmean, median
 
 import campaigns
 from iosweep.analysis import headline
-from iosweep.analysis.comparison import ALPHA, AT_LEAST, compare
+from iosweep.analysis.comparison import ALPHA, AT_LEAST, compare, match
 from iosweep.analysis.summary import summarize
 from iosweep.tables.make import make_tables
 from iosweep.tables.reader import ResultRow, load
@@ -113,10 +113,10 @@ def _compared(what: str, deals: Sequence[Sequence[Sequence[ResultRow]]], budget:
     """How many pairs of campaigns `iosweep compare` finds changed, in whatever direction. deals: sets of campaigns."""
     pairs = [pair for campaigns in deals for pair in combinations(map(summarize, campaigns), 2)]
     for at_least in _AT_LEAST:
-        found = [compare(*pair, at_least=at_least) for pair in pairs]
-        changed = [[d for d in one.differences if d.verdict in ("worse", "better")] for one in found]
+        found = [compare(match(*pair), at_least=at_least) for pair in pairs]
+        changed = [one.explained for one in found]
         alarms = sum(map(bool, changed))
-        largest = max((abs(d.change.share) for own in changed for d in own if d.change), default=0.0)
+        largest = max((abs(d.estimate.share) for own in changed for d in own if d.estimate), default=0.0)
         yield Row(
             "identical", f"comparisons that find a change of {at_least:.0%} or more, {what}", f"{len(pairs)} pairs",
             f"{alarms}, {alarms / len(pairs):.1%}" + (f"; the largest is {largest:.1%}" if alarms else ""),

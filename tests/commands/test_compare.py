@@ -28,8 +28,8 @@ def in_sessions(_: int, repetition: int) -> tuple[str, list[factory.Row]]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The campaigns before, after (random reads of 4 KiB are slower), both also in three sessions; engines (io_uring is
-    slower); and others that do not compare."""
+    """The campaigns before, after (random reads of 4 KiB are slower), both also in three sessions, two engines of one
+    campaign, and campaigns that do not compare."""
     place = tmp_path_factory.mktemp("compared")
     make(place, "before", seed=1)
     make(place, "after", seed=2, speed=slow, nodes=[factory.NODE | {"kernel": "6.8.0"}], spoil=spoil)
@@ -49,9 +49,9 @@ def place(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-def make(place: Path, name: str, **options: object) -> Path:
+def make(root: Path, name: str, **options: object) -> Path:
     wanted = {"sweeps": SWEEPS, "repetitions": 5, "campaign": name} | options
-    return factory.make(place / "results" / name, **wanted)  # type: ignore[arg-type]
+    return factory.make(root / "results" / name, **wanted)  # type: ignore[arg-type]
 
 
 def spoil(row: factory.Row) -> tuple[str, str] | None:

@@ -119,17 +119,17 @@ def _show(pair: Versus, everything: bool) -> None:
     printer, found = Printer(), pair.found
     printer.print(comparison.title([pair]))
     prose(f"\n{comparison.sentence(found)} {comparison.caution(pair)}".rstrip())
-    say("")
     if changes := pair.changes if everything else pair.changes[:_MOST_CHANGES]:
         changed = table("changed", "", *pair.names, wrapped=["", *pair.names])
         for before, change in zip((None, *changes), changes, strict=False):
             topic = "" if before and before.topic == change.topic else change.topic
             changed.add_row(topic, change.what, change.a, change.b)
+        say("")
         printer.print(changed)
         if more := len(pair.changes) - len(changes):
             prose(f"and {more:,} more: --all lists them")
     elif not pair.within:
-        prose("Nothing else changed: tools, nodes, target and configuration are the same.")
+        prose("\nNothing else changed: tools, nodes, target and configuration are the same.")
     if rows := list(_rows(found, everything)):
         heads = (*pair.names, "change (95 %)")
         figures = table("", "result", *heads, right=heads, wrapped=["result", *pair.names])
