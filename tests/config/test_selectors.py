@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from iosweep.config.criteria import (
-    Ratio,
     Selector,
     SelectorError,
     Subject,
@@ -64,7 +63,7 @@ def test_points_are_named_by_axes_and_read_back() -> None:
         assert msgspec.json.decode(msgspec.json.encode(found), type=Selector) == found
     found = parse_selector("create scaling nodes 1 -> 8")
     assert found == parse_selector("create ratio nodes 1->8")
-    assert found.ratio == Ratio("nodes", 1, 8)
+    assert found.ratio == (Where("nodes", 1), Where("nodes", 8))
     assert [side.where for side in found.sides()] == [(Where("nodes", 1),), (Where("nodes", 8),)]
 
 

@@ -100,16 +100,16 @@ class Figure:
 class Decision:
     """The outcome of a criterion.
 
-    limit: the threshold, in the unit of the figure; repetitions: total number that would decide; results: behind the
+    repetitions: total number that would decide; limit: the threshold, in the unit of the figure; results: behind the
     figure, or the only one that could have it; place: their parameters, of a ratio those of the second point first.
     """
 
     criterion: Criterion
     outcome: Outcome
     reason: Reason
+    repetitions: int | None = None
     measured: Figure | None = None
     limit: float | None = None
-    repetitions: int | None = None
     results: tuple[PointSummary, ...] = ()
     place: str = ""
 
@@ -237,7 +237,7 @@ _Pair = tuple[PointSummary, PointSummary]
 def _decide(criterion: Criterion, measured: _Measured, suites: Mapping[str, str]) -> Decision:
     """Decide a criterion. suites: sweep -> its suite, without scaled sweeps."""
     selector = criterion.selector
-    results, subjects = [result for result, _ in measured], [subject for _, subject in measured]
+    results, subjects = zip(*measured, strict=True) if measured else ((), ())
     try:
         if problem := unfit(selector, subjects) or unpaired(selector, subjects):
             raise _Undecided(Reason(problem))
@@ -245,14 +245,13 @@ def _decide(criterion: Criterion, measured: _Measured, suites: Mapping[str, str]
             limit = criterion.threshold.value
             figure = _find_ratio(selector, [(results[a], results[b]) for a, b in find_pairs(selector, subjects)])
         else:
-            limit, results = _find_threshold(criterion, measured, suites)
-            figure = _find_best(selector, results)
+            limit, competing = _find_threshold(criterion, measured, suites)
+            figure = _find_best(selector, competing)
     except _Undecided as why:
         place = _describe_place(why.results, results)
         return Decision(criterion, "undecided", why.reason, results=why.results, place=place)
     place = _describe_place(figure.results, results)
-    outcome, reason, needed = _compare(criterion, figure, limit)
-    return Decision(criterion, outcome, reason, figure, limit, needed, figure.results, place)
+    return Decision(criterion, *_compare(criterion, figure, limit), figure, limit, figure.results, place)
 
 
 def _find_threshold(

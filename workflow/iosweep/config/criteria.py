@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
@@ -90,16 +91,11 @@ class Subject(NamedTuple):
     def measures(self, metric: Metric) -> bool:
         return not metric.lowest or (self.tool in tools() and tools()[self.tool].latency)
 
-    def apart_from(self, axis: str) -> tuple[object, ...]:
-        """All that its phase uses but an axis. Points that are equal in it differ at most in this axis."""
-        options = tools()[self.tool].options if self.tool in tools() else {}
-        phase = phases()[self.phase]
-        used = (
-            (name, str(value))
-            for name, value in self.values.items()
-            if name != axis and value is not None and (name not in options or options[name].applies(phase))
-        )
-        return (self.tool, self.phase, *sorted(used))
+    def apart_from(self, axis: str) -> frozenset[tuple[str, object]]:
+        """All that its phase uses but an axis: equal for points that differ in the axis only."""
+        options, phase = tools()[self.tool].options if self.tool in tools() else {}, phases()[self.phase]
+        used = (name for name in self.values if name not in options or options[name].applies(phase))
+        return frozenset({("tool", self.tool), *((name, self.values[name]) for name in used if name != axis)})
 
 
 class Where(Part, frozen=True):
@@ -124,35 +120,17 @@ class Where(Part, frozen=True):
         return any(type(has) is type(self.value) and has == self.value for has in subject.values_of(self.axis))
 
 
-class Ratio(Part, frozen=True):
-    """The ratio of a phase's figure at the second value of an axis to the figure at the first value."""
-
-    axis: str
-    first: Value
-    second: Value
-
-    @property
-    def values(self) -> tuple[Where, Where]:
-        return Where(self.axis, self.first), Where(self.axis, self.second)
-
-    @property
-    def text(self) -> str:
-        """`scaling nodes 1 -> 8`, `ratio target a -> b`: both words are read alike."""
-        first, second = self.values
-        word = "scaling" if type(self.first) is int else "ratio"
-        return f"{word} {first.text} -> {second.shown}"
-
-
 class Selector(Part, frozen=True, kw_only=True):
     """A figure: of a phase, of the best of its points that have these values, or its ratio over an axis.
 
-    metric: of METRICS. Without `where` it is the headline of the phase.
+    metric: of METRICS. Without `where` it is the headline of the phase. ratio: the second value's figure is divided by
+    that of the first.
     """
 
     phase: Name
     metric: str
     where: tuple[Where, ...] = ()
-    ratio: Ratio | None = None
+    ratio: tuple[Where, Where] | None = None
 
     @property
     def about(self) -> Metric:
@@ -164,14 +142,15 @@ class Selector(Part, frozen=True, kw_only=True):
         at = f" at {', '.join(where.text for where in self.where)}" if self.where else ""
         if self.ratio:
             metric = "" if _default_metric(phases()[self.phase]) is self.about else f" {self.metric}"
-            return f"{self.phase}{metric} {self.ratio.text}{at}"
+            (first, second), word = self.ratio, "scaling" if type(self.ratio[0].value) is int else "ratio"
+            return f"{self.phase}{metric} {word} {first.text} -> {second.shown}{at}"
         return f"{self.phase} {self.metric}{at}" if at else _headline_name(self.phase, self.metric)
 
     def sides(self) -> tuple[Selector, ...]:
         """The selectors of its figures: itself, or those at the first and at the second value of a ratio."""
         if self.ratio is None:
             return (self,)
-        return tuple(structs.replace(self, ratio=None, where=(*self.where, value)) for value in self.ratio.values)
+        return tuple(structs.replace(self, ratio=None, where=(*self.where, value)) for value in self.ratio)
 
 
 def parse_selector(text: str) -> Selector:
@@ -187,7 +166,7 @@ def parse_selector(text: str) -> Selector:
             raise SelectorError(f"has `at {shown}`; write an axis and its value: `at queue_depth 1, nodes 2`")
         where.append(Where(axis, _value(axis, value)))
     ratio = _ratio(word, over) if word else None
-    axes = [*(condition.axis for condition in where), *([ratio.axis] if ratio else [])]
+    axes = [*(condition.axis for condition in where), *([ratio[0].axis] if ratio else [])]
     if twice := next((axis for axis in axes if axes.count(axis) > 1), None):
         raise SelectorError(f"has `{twice}` twice")
     return Selector(phase=phase.name, metric=metric.name, where=tuple(where), ratio=ratio)
@@ -221,16 +200,15 @@ def lacks(selector: Selector, subjects: Sequence[Subject]) -> str | None:
 
 
 def find_pairs(selector: Selector, subjects: Sequence[Subject]) -> list[tuple[int, int]]:
-    """The points that a ratio compares, as indices of both: they differ in its axis only."""
+    """The pairs of points that a ratio compares, as indices: they differ in its axis only."""
     assert selector.ratio
-    first, second = (
-        [(i, subject.apart_from(selector.ratio.axis)) for i, subject in enumerate(subjects) if matches(side, subject)]
-        for side in selector.sides()
-    )
-    partners: dict[object, list[int]] = {}
-    for i, others in second:
-        partners.setdefault(others, []).append(i)
-    return [(i, partner) for i, others in first for partner in partners.get(others, ())]
+    axis = selector.ratio[0].axis
+    partners: dict[object, tuple[list[int], list[int]]] = {}
+    for side, of_side in enumerate(selector.sides()):
+        for i, subject in enumerate(subjects):
+            if matches(of_side, subject):
+                partners.setdefault(subject.apart_from(axis), ([], []))[side].append(i)
+    return [pair for first, second in partners.values() for pair in product(first, second)]
 
 
 def _measured_values(axis: str, subjects: Sequence[Subject]) -> str:
@@ -279,17 +257,16 @@ def _metric(name: str) -> tuple[Phase, Metric]:
     raise SelectorError(f"names no phase and no figure{wrong}")
 
 
-def _ratio(word: str, text: str) -> Ratio:
+def _ratio(word: str, text: str) -> tuple[Where, Where]:
     form = re.fullmatch(r"(?P<axis>[a-z_]+) (?P<first>\S+) ?-> ?(?P<second>\S+)", text)
     if not form:
         raise SelectorError(f"has `{word} {shortened(text)}`; write an axis and two values: `{word} nodes 1 -> 8`")
-    axis = form["axis"]
-    if axis in _OTHERS:
-        raise SelectorError(f"has a ratio over `{axis}`, which is not an axis")
-    ratio = Ratio(axis, _value(axis, form["first"]), _value(axis, form["second"]))
-    if ratio.first == ratio.second:
+    if form["axis"] in _OTHERS:
+        raise SelectorError(f"has a ratio over `{form['axis']}`, which is not an axis")
+    first, second = (Where(form["axis"], _value(form["axis"], form[side])) for side in ("first", "second"))
+    if first == second:
         raise SelectorError(f"has a ratio of {form['first']} to the same value")
-    return ratio
+    return first, second
 
 
 @cache

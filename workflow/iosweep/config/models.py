@@ -277,8 +277,9 @@ class Campaign(Strict):
     accept: Criteria = Field(
         None,
         description='What the campaign has to show: figures and their thresholds, such as `read_bandwidth: ">= 20'
-        ' GiB/s"`, `rand_read p99 at queue_depth 1: "<= 300us"` or `create scaling nodes 1 -> 8: ">= 6x"`. Each is'
-        " pass, fail or undecided, by its 95 % interval (docs/comparing.md). Changing them measures nothing again.",
+        ' GiB/s"`, `rand_read p99 at queue_depth 1: "<= 300us"`, `create scaling nodes 1 -> 8: ">= 6x"` or `rand_read'
+        ' ratio ioengine libaio -> io_uring: ">= 1.1x"`. Each is pass, fail or undecided, by its interval'
+        " (docs/comparing.md). Changing them measures nothing again.",
     )
     sweeps: _Entries = Field(description="Sweeps and suites.")
 

@@ -152,7 +152,7 @@ def unfit(selector: Selector, subjects: Sequence[Subject]) -> str | None:
     """Why a selector does not name a single figure of these phases, or None."""
     if wrong := lacks(selector, subjects):
         return wrong
-    axis = selector.ratio.axis if selector.ratio else ""
+    axis = selector.ratio[0].axis if selector.ratio else ""
     distinct = {_conditions(s, axis): None for side in selector.sides() for s in subjects if matches(side, s)}
     if len(distinct) < 2:
         return None
@@ -170,8 +170,8 @@ def unpaired(selector: Selector, subjects: Sequence[Subject]) -> str | None:
     """Why a ratio has no points to compare, or None."""
     if selector.ratio is None or find_pairs(selector, subjects):
         return None
-    first, second = (value.shown for value in selector.ratio.values)
-    return f"no two points of {selector.phase} differ only in {selector.ratio.axis} ({first} and {second})"
+    first, second = selector.ratio
+    return f"no two points of {selector.phase} differ only in {first.axis} ({first.shown} and {second.shown})"
 
 
 def _conditions(subject: Subject, without: str) -> tuple[Value | None, ...]:
