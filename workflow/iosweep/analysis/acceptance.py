@@ -138,8 +138,9 @@ class Decision:
         low, high = (_format(self.criterion, end, metric.figure)[0] for end in (ends.low, ends.high))
         if metric.interval:
             return f"{text} ({low} to {high}, n = {metric.n})"
-        few = ", too few to say" if metric.estimate or metric.n < MIN_REPETITIONS else ""
-        return f"{text} ({metric.n} repetitions from {low} to {high}{few})" if metric.n > 1 else text
+        few = metric.n < MIN_REPETITIONS or (metric.estimate and self.outcome == "undecided")
+        spread = f" ({metric.n} repetitions from {low} to {high}{', too few to say' if few else ''})"
+        return text + spread * (metric.n > 1)
 
 
 def _format(criterion: Criterion, value: float, reference: float | None = None) -> tuple[str, str]:
@@ -416,21 +417,22 @@ def _explain_suspect(rows: Iterable[ResultRow]) -> Reason | None:
     return Reason(f"{len(suspect)} of {human_count(len(counted), 'repetition')} suspect", tuple(caveats.rank(suspect)))
 
 
-def _describe_place(points: Sequence[PointSummary], results: Sequence[PointSummary]) -> str:
-    """Parameters of each point, or its id if they name others, too."""
+def _describe_place(results: Sequence[PointSummary], all_results: Sequence[PointSummary]) -> str:
+    """The parameters of each point, with as many as name no other point; failing that, its id."""
     places = []
-    for point in points:
-        brief = formats.brief(point, one=True)
-        others = [
+    for result in results:
+        words = [formats.brief(result, one=True)]
+        same = [
             other.parameters
-            for other in results
-            if other.phase == point.phase and other is not point and formats.brief(other, one=True) == brief
+            for other in all_results
+            if (other.phase, formats.brief(other, one=True)) == (result.phase, *words) and other is not result
         ]
-        apart = {name: v for name, v in point.parameters.items() if any(v != other[name] for other in others)}
-        told = [formats.named(name, value) for name, value in apart.items()]
-        if others and (None in apart.values() or not apart):
-            told = [point.point]
-        places.append(", ".join([brief, *told]))
+        used = {name: value for name, value in result.own_parameters.items() if value is not None}
+        for name, value in (used | dict(result.parameters)).items():
+            left = [values for values in same if values[name] == value]
+            if value is not None and len(left) < len(same):
+                words, same = [*words, formats.named(name, value)], left
+        places.append(", ".join([*words, result.point] if same else words))
     return " against ".join(reversed(places))
 
 
