@@ -71,6 +71,18 @@ def test_as_many_repetitions_as_are_told_would_decide() -> None:
     assert decide([*rows(1000), *more], "read_iops", ">=", 993, "IOPS").outcome == "pass"
 
 
+def test_advice_is_within_what_the_configuration_takes() -> None:
+    """Confirmation has at most 100 repetitions; a campaign of several sessions gets further ones."""
+    near = ("read_iops", ">=", 999, "IOPS")
+    found = rows(1000)
+    assert decide(found, *near).repetitions
+    confirmed = [*found, *rows(1000, first=6, confirms=True)]
+    assert (decide(confirmed, *near).outcome, decide(confirmed, *near).repetitions) == ("undecided", None)
+    sweep = structs.asdict(sweep_facts(5, "p")) | {"repetitions": {"min": 5, "max": 5, "sessions": 2}}
+    two = [*rows(1000, session="1"), *rows(1000, first=6, session="2")]
+    assert "set `sessions` to 4" in decide(two, "read_iops", ">=", 995, "IOPS", sweeps=[sweep]).reason.text()
+
+
 ABSENT = "fio is not on PATH"
 MISSING = {"repetition": 3, "verdict": "missing", "nodes": 1, "ops_per_s": None}
 

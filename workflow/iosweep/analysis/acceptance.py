@@ -17,7 +17,7 @@ from iosweep.analysis import caveats, formats, headline
 from iosweep.analysis.summary import Metric, PointSummary, outcome, summarize_values
 from iosweep.config import criteria
 from iosweep.config.criteria import DECIMAL, Criterion, Published, Selector, Subject, find_pairs, matches
-from iosweep.config.sweeps import MAX_CONFIRM
+from iosweep.config.sweeps import MAX_CONFIRM, MAX_SESSIONS
 from iosweep.judge import statistics
 from iosweep.judge.agreement import COUNTED
 from iosweep.judge.statistics import ALPHA, MAX_REPETITIONS, MIN_REPETITIONS, Estimate
@@ -78,6 +78,11 @@ class Figure:
     def rows(self) -> list[ResultRow]:
         """The repetitions behind the figure, and those of the same kind (fresh or not) that do not count."""
         return [row for result in self.results for row in result.rows if bool(row.confirms) == self.confirmed]
+
+    @property
+    def key(self) -> str:
+        """The key of the configuration that sets how many repetitions the figure has."""
+        return "confirm" if self.confirmed else "repetitions"
 
     @property
     def looks(self) -> int:
@@ -158,9 +163,8 @@ def decide(
     campaign: Campaign, results: Sequence[PointSummary], wanted: Iterable[Criterion] | None = None
 ) -> list[Decision]:
     """Decide each criterion; `wanted` replaces the criteria that the campaign was planned with."""
-    suites = suites_of(campaign.about.sweeps)
-    measured = list(zip(results, subjects(results), strict=True))
-    return [_decide(criterion, measured, suites) for criterion in (campaign.about.accept if wanted is None else wanted)]
+    measured, sweeps = list(zip(results, subjects(results), strict=True)), campaign.about.sweeps
+    return [_decide(criterion, measured, sweeps) for criterion in (campaign.about.accept if wanted is None else wanted)]
 
 
 def subjects(results: Sequence[PointSummary]) -> list[Subject]:
@@ -235,8 +239,7 @@ _Measured = Sequence[tuple[PointSummary, Subject]]
 _Pair = tuple[PointSummary, PointSummary]
 
 
-def _decide(criterion: Criterion, measured: _Measured, suites: Mapping[str, str]) -> Decision:
-    """Decide a criterion. suites: sweep -> its suite, without scaled sweeps."""
+def _decide(criterion: Criterion, measured: _Measured, sweeps: Sequence[SweepFacts]) -> Decision:
     selector = criterion.selector
     results, subjects = zip(*measured, strict=True) if measured else ((), ())
     try:
@@ -246,20 +249,21 @@ def _decide(criterion: Criterion, measured: _Measured, suites: Mapping[str, str]
             limit = criterion.threshold.value
             figure = _find_ratio(selector, [(results[a], results[b]) for a, b in find_pairs(selector, subjects)])
         else:
-            limit, competing = _find_threshold(criterion, measured, suites)
+            limit, competing = _find_threshold(criterion, measured, suites_of(sweeps))
             figure = _find_best(selector, competing)
     except _Undecided as why:
         place = _describe_place(why.results, results)
         return Decision(criterion, "undecided", why.reason, results=why.results, place=place)
     place = _describe_place(figure.results, results)
-    return Decision(criterion, *_compare(criterion, figure, limit), figure, limit, figure.results, place)
+    sessions = max((sweep.repetitions.sessions for sweep in sweeps), default=1)
+    return Decision(criterion, *_compare(criterion, figure, limit, sessions), figure, limit, figure.results, place)
 
 
 def _find_threshold(
     criterion: Criterion, measured: _Measured, suites: Mapping[str, str]
 ) -> tuple[float, list[PointSummary]]:
     """Find the threshold and the results to compare with it: for a published figure, only results measured in the same
-    way. If several systems are published, the best one sets the threshold."""
+    way. If several systems are published, the best one sets the threshold. suites: sweep -> its suite."""
     threshold, selector = criterion.threshold, criterion.selector
     selected = [(result, subject) for result, subject in measured if matches(selector, subject)]
     if threshold.of is None:
@@ -334,8 +338,8 @@ def _is_alike(pair: _Pair, best: _Pair, column: str, pairs: int) -> bool:
     return found is None or not found.at(ALPHA / math.comb(pairs, 2)).excludes(1.0)
 
 
-def _compare(criterion: Criterion, figure: Figure, limit: float) -> tuple[Outcome, Reason, int | None]:
-    """The outcome, its reason, and the number of repetitions that would decide."""
+def _compare(criterion: Criterion, figure: Figure, limit: float, sessions: int) -> tuple[Outcome, Reason, int | None]:
+    """The outcome, its reason, and the number of repetitions that would decide. sessions: planned."""
     suspect = _explain_suspect(figure.rows)
     absent = _explain_no_figure(figure.absent, "another point may be better") if figure.absent else None
     estimate, name = figure.at_look(figure.looks), "interval"
@@ -348,7 +352,7 @@ def _compare(criterion: Criterion, figure: Figure, limit: float) -> tuple[Outcom
     if not estimate.excludes(limit):
         cause, needed = suspect or absent or _explain_missing(figure.rows), None
         if cause is None:
-            cause, needed = _advise(figure, limit)
+            cause, needed = _advise(figure, limit, sessions)
         return "undecided", cause.after(f"the {name} includes the threshold; "), needed
     above = estimate.low > limit
     outcome: Outcome = "pass" if above == criterion.threshold.least else "fail"
@@ -360,26 +364,26 @@ def _compare(criterion: Criterion, figure: Figure, limit: float) -> tuple[Outcom
     return outcome, Reason(clause), None
 
 
-def _advise(figure: Figure, limit: float) -> tuple[Reason, int | None]:
+def _advise(figure: Figure, limit: float, sessions: int) -> tuple[Reason, int | None]:
     """How many repetitions would decide at the next look, if the configuration takes so many."""
-    key, most = ("confirm", MAX_CONFIRM) if figure.confirmed else ("repetitions", MAX_REPETITIONS)
+    key, most, each = figure.key, MAX_CONFIRM if figure.confirmed else MAX_REPETITIONS, 1.0
+    if sessions > 1:
+        key, most, each = "sessions", MAX_SESSIONS, figure.metric.n / sessions
     estimate = figure.at_look(figure.looks + 1)
-    if estimate is None:
-        return Reason(f"set `{key}` to {MIN_REPETITIONS} or more"), None
-    needed = statistics.repetitions_to_exclude(limit, estimate)
-    if needed is None or needed > most:
-        return Reason(f"too close to decide (more than {most:,} repetitions)"), None
-    more = f"about {human_count(needed, 'repetition')}, {needed - estimate.n:,} more, would decide if the figure stays"
-    return Reason(f"{more}: set `{key}` to {needed:,} or more"), needed
+    needed = statistics.repetitions_to_exclude(limit, estimate) if estimate else None
+    if needed is None or (count := math.ceil(needed / each)) > most:
+        return Reason(f"too close to decide (more than {most:,} {key})"), None
+    more = f"about {human_count(needed, 'repetition')}, {needed - figure.metric.n:,} more"
+    return Reason(f"{more}, would decide if the figure stays: set `{key}` to {count:,} or more"), needed
 
 
 def _explain_no_interval(figure: Figure, suspect: Reason | None) -> Reason:
     n = figure.metric.n
     if n >= MIN_REPETITIONS:
         return _explain_no_sample(figure.results)
+    cause = suspect or _explain_missing(figure.rows) or Reason(f"set `{figure.key}` to {MIN_REPETITIONS} or more")
     counted = human_count(n, "fresh repetition" if figure.confirmed else "repetition")
-    few = f"{counted} that {'counts' if n == 1 else 'count'}, and an interval needs {MIN_REPETITIONS}"
-    return (suspect or _explain_missing(figure.rows) or _advise(figure, 0.0)[0]).after(f"{few}: ")
+    return cause.after(f"{counted} that {'counts' if n == 1 else 'count'}, and an interval needs {MIN_REPETITIONS}: ")
 
 
 def _explain_no_sample(results: Iterable[PointSummary]) -> Reason:

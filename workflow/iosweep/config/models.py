@@ -30,7 +30,7 @@ from iosweep.config.sections import (
     size,
     suggest_known,
 )
-from iosweep.config.sweeps import MAX_CONFIRM, RepetitionRule
+from iosweep.config.sweeps import MAX_CONFIRM, MAX_SESSIONS, RepetitionRule
 from iosweep.tools import Option, Tool, parameters, tools
 from iosweep.tools.axes import NODES
 from iosweep.units import MOST_COUNT
@@ -73,7 +73,7 @@ RepetitionsField = Annotated[
 
 #: Fresh repetitions of each best point.
 Confirm: Any = count(0, MAX_CONFIRM)
-Sessions: Any = count(1, 100)
+Sessions: Any = count(1, MAX_SESSIONS)
 Seed: Any = count(0, 2**31 - 1)
 #: criteria.py validates them: each has its own errors, which depend on its figure.
 Criteria: Any = Annotated[

@@ -60,8 +60,8 @@ class Config:
         return self.documents[0].problem(("accept", criterion.name), message)
 
 
-#: Maximum fresh repetitions of a best point.
-MAX_CONFIRM = 100
+#: Maximum fresh repetitions of a best point, maximum sessions of a campaign.
+MAX_CONFIRM, MAX_SESSIONS = 100, 100
 
 
 class RepetitionRule(Part, frozen=True, forbid_unknown_fields=True):
