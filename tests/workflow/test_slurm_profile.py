@@ -111,7 +111,7 @@ def asked(file: Path, limit_min: int) -> dict[int, tuple[int, str]]:
     for allocation in whole.allocations:
         cost = forecast.forecast_of(whole, {allocation.name: to_come(whole)[allocation.name]})
         minutes = min(limit_min, math.ceil(1.5 * cost.time_s / 60 + 5))
-        found[allocation.nodes] = minutes, forecast.sentence(cost, allocation.nodes)
+        found[allocation.nodes] = minutes, forecast.sentence(cost, allocation.title)
     return found
 
 
