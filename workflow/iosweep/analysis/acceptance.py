@@ -456,7 +456,8 @@ class PublishedShare:
         figure = self.published
         part = "completion " if figure.column.startswith("completion_") else ""
         metric = f"{part}{figure.selector.metric} " if figure.lowest else ""
-        return f"{metric}{100 * self.share:.3g} % of the published {figure.text}"
+        system = f" ({figure.system})" if figure.system else ""
+        return f"{metric}{100 * self.share:.3g} % of the published {figure.printed}{system}"
 
 
 #: (point, phase) -> shares of comparable published figures: the phase's own metric first, then the best system first.
@@ -474,9 +475,8 @@ def published_shares(results: Sequence[PointSummary], sweeps: Iterable[SweepFact
             for figure in published
             if criteria.compares(figure, subject, suites) and (measured := result.figure(figure.column)) is not None
         ]
-        comparable.sort(key=lambda entry: entry.published.value if entry.published.lowest else -entry.published.value)
-        comparable.sort(key=lambda entry: entry.published.column)
-        first = [entry for entry in comparable if entry.published.column == result.metric]
+        comparable.sort(key=lambda entry: -entry.share if entry.published.lowest else entry.share)  # best system first
+        comparable.sort(key=lambda entry: (entry.published.column != result.metric, entry.published.column))
         if comparable:
-            shares[result.point, result.phase] = first + [entry for entry in comparable if entry not in first]
+            shares[result.point, result.phase] = comparable
     return shares

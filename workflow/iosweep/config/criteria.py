@@ -431,17 +431,10 @@ def threshold(value: object, selector: Selector) -> Threshold:
         unit, of = "%", reference["name"]
     elif unit.replace(" ", "") in spelled:
         unit = spelled[unit.replace(" ", "")]
-    elif unit.startswith("%"):
-        wrong = "is a share of nothing" if unit == "%" else "does not name what it is a share of"
-        raise SelectorError(
-            f"{shown} {wrong}; write `% of` and a suite with published figures, or a figure and its unit"
-        )
-    elif unit:
-        near = did_you_mean(unit, measure.units)
-        known = ", ".join(measure.units)
-        raise SelectorError(f"{shown}: `{shortened(unit)}` is not a unit of {measure.name}{near} (known: {known})")
     else:
-        raise SelectorError(f"{shown} has no unit; {example}")
+        wrong = f"`{shortened(unit)}` is not a unit of {measure.name}{did_you_mean(unit, measure.units)}"
+        known = ", ".join(measure.units)
+        raise SelectorError(f"{shown}: {wrong if unit else 'it has no unit'} (known: {known}, % of SUITE)")
     return Threshold(comparison=cast(Comparison, form["comparison"]), amount=amount, unit=unit, of=of)
 
 
@@ -468,11 +461,6 @@ class Published:
     def lowest(self) -> bool:
         """Whether lower is better."""
         return self.selector.about.lowest
-
-    @property
-    def text(self) -> str:
-        """`21.4 GiB/s (supermicro)`"""
-        return f"{self.printed} ({self.system})" if self.system else self.printed
 
 
 @cache
