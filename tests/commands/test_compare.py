@@ -129,14 +129,16 @@ def test_what_cannot_be_compared_is_said_with_the_reason(
 
 
 def test_campaigns_of_one_name_are_told_apart_and_names_drive_no_terminal(place: Path, capsys: Capture) -> None:
-    make(place, "elsewhere", campaign="before")
-    assert cli.main(["compare", "before", "elsewhere"]) == 0
-    assert "before in elsewhere" in capsys.readouterr().out
-    make(place, "evil", campaign="\x1b[31mred")
-    assert cli.main(["compare", "before", "evil"]) == cli.main(["compare", "before", "evil", "--json"]) == 0
+    make(place / "copy", "before", seed=2)
+    assert cli.main(["compare", "before", "copy/results/before"]) == 0
+    assert "copy/results/before against results/before" in capsys.readouterr().out
+    make(place, "\x1b[31mred")
+    assert (
+        cli.main(["compare", "before", "\x1b[31mred"]) == cli.main(["compare", "before", "\x1b[31mred", "--json"]) == 0
+    )
     assert "\x1b" not in capsys.readouterr().out
-    (place / "results/elsewhere/results.parquet").unlink()
-    assert cli.main(["compare", "before", "elsewhere"]) == 2
+    (place / "copy/results/before/results.parquet").unlink()
+    assert cli.main(["compare", "before", "copy/results/before"]) == 2
     assert "results.parquet" in capsys.readouterr().err
 
 

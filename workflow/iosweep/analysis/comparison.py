@@ -10,12 +10,11 @@ simplest set of differences that explains the figures.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from typing import Literal
 
 from iosweep.analysis import caveats, formats
@@ -24,7 +23,7 @@ from iosweep.config import yaml_lines
 from iosweep.config.criteria import METRICS
 from iosweep.errors import ConfigError
 from iosweep.judge import statistics
-from iosweep.judge.statistics import ALPHA, Estimate, Round, Sample
+from iosweep.judge.statistics import ALPHA, Estimate, Sample
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import Conditions
 from iosweep.tables.reader import Campaign, NodeRow, Value
@@ -35,7 +34,6 @@ from iosweep.units import human_size
 #: Worse, better and differs: significant, and large enough to matter. Same: certainly too small to matter.
 Verdict = Literal["worse", "better", "differs", "undecided", "same"]
 SYMBOLS: Mapping[Verdict, str] = {"worse": "▼", "better": "▲", "differs": "≠", "undecided": "?", "same": "="}
-LEGEND = "▼ worse, ▲ better, ≠ differs, = no difference that matters, ? undecided, ○ in doubt."
 #: The smallest difference that matters, as a share: sessions on the same system seldom differ by more.
 AT_LEAST = 0.03
 #: Maximum number of differences that the sentence names.
@@ -182,13 +180,9 @@ class Comparison:
     explained: tuple[Difference, ...]
     smallest: tuple[float | None, float | None]
 
-    @property
-    def regressions(self) -> list[Difference]:
-        return [diff for diff in self.explained if diff.verdict == "worse"]
-
-    @property
-    def undecided(self) -> list[Difference]:
-        return [diff for diff in self.singles if diff.verdict == "undecided"]
+    def count(self, verdict: Verdict) -> int:
+        """Number of results with this verdict."""
+        return sum(diff.verdict == verdict for diff in self.singles)
 
 
 def compare(matched: Matched, column: str = "", at_least: float = AT_LEAST) -> Comparison:
@@ -272,21 +266,18 @@ def _group(singles: Sequence[Difference], design: Design) -> Iterator[Difference
     """Yield phases, unions of phases, and the values of each parameter that varies, within phases and over all of them.
     Of groups with the same pairs only the first is yielded: it has the most telling name."""
     of_phases: dict[Kind, list[Difference]] = {}
+    unions = {"all results": list(singles)}
     for single in sorted(singles, key=lambda single: phase_order(single.kind[1])):
         of_phases.setdefault(single.kind, []).append(single)
-    tools = dict.fromkeys(single.pairs[0].a.tool for single in singles)
-    known = {single.kind[1]: phases().get(single.kind[1]) for single in singles}
-    unions = {
-        "all results": singles,
-        **{f"all of {formats.tool(tool)}": [one for one in singles if one.pairs[0].a.tool == tool] for tool in tools},
-        **{
-            name: [one for one in singles if (phase := known[one.kind[1]]) and holds(phase)]
-            for name, holds in _UNIONS.items()
-        },
-    }
+        phase = phases().get(single.kind[1])
+        for name in (
+            f"all of {formats.tool(single.pairs[0].a.tool)}",
+            *(name for name, holds in _UNIONS.items() if phase and holds(phase)),
+        ):
+            unions.setdefault(name, []).append(single)
     wholes = [*(("", members) for members in of_phases.values()), *unions.items()]
     parts = [
-        ("everything" if name else "", {column: value}, subset)
+        (name, {column: value}, subset)
         for name, members in (*wholes[: len(of_phases)], ("everything", singles))
         for column, value, subset in _split(members)
     ]
@@ -363,7 +354,7 @@ def _is_uniform(group: Difference, differences: Sequence[Difference], design: De
     parts = [d for d in differences if len(d.pairs) < len(inside) and inside.issuperset(map(id, d.pairs))]
     if any(part.verdict not in (group.verdict, "undecided") for part in parts):
         return False
-    sides = (_remove_rounds([samples[side] for samples in group.samples]) for side in (0, 1))
+    sides = (statistics.remove_rounds([samples[side] for samples in group.samples]) for side in (0, 1))
     steady = dict(zip(map(id, group.pairs), zip(*sides, strict=True), strict=True))
     level, matters = ALPHA / max(1, len(parts)), math.log1p(at_least)
     for part in parts:
@@ -371,17 +362,6 @@ def _is_uniform(group: Difference, differences: Sequence[Difference], design: De
         if own and center and abs(own.log - center.log) >= matters and own.at(level).excludes(center.center):
             return False
     return True
-
-
-def _remove_rounds(samples: Sequence[Sample]) -> list[Sample]:
-    """The samples of one side without the disturbances of rounds that they share."""
-    residuals: dict[Round, list[float]] = {}
-    for sample in samples:
-        mean = fmean(sample.values())
-        for key, log in sample.items():
-            residuals.setdefault(key, []).append(log - mean)
-    shared = {key: fmean(values) for key, values in residuals.items()}
-    return [{key: log - shared[key] for key, log in sample.items()} for sample in samples]
 
 
 # what is compared
@@ -454,21 +434,6 @@ def versus_over(one: NamedCampaign, axis: str, column: str = "", at_least: float
         )
         for other in others
     ]
-
-
-def names(named: Sequence[tuple[str, Campaign]]) -> list[str]:
-    """Unique names of campaigns: the campaign's name alone, or with its target, its directory or a number.
-
-    named: (name of the directory of results, campaign).
-    """
-    for forms in (
-        [campaign.about.campaign for _, campaign in named],
-        [f"{campaign.about.campaign} on {campaign.about.target.directory}" for _, campaign in named],
-        [f"{campaign.about.campaign} in {directory}" for directory, campaign in named],
-    ):
-        if len(set(forms)) == len(forms):
-            return forms
-    return [f"{campaign.about.campaign} ({number})" for number, (_, campaign) in enumerate(named, 1)]
 
 
 # in words
@@ -590,8 +555,7 @@ def count_verdicts(found: Comparison) -> list[tuple[Verdict, int, str]]:
     if found.design == "rounds":
         labels = {"differs": "differ"}
     labels |= {"same": f"without a difference > {100 * found.at_least:g} %", "undecided": "undecided"}
-    counts = Counter(diff.verdict for diff in found.singles)
-    return [(verdict, counts[verdict], name) for verdict, name in labels.items()]
+    return [(verdict, found.count(verdict), name) for verdict, name in labels.items()]
 
 
 def caution(compared: Versus) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,8 +19,8 @@ from iosweep.tools import parameters
 
 #: Name of a figure in criteria, or of a column -> column.
 _COLUMNS = {name: metric.column for name, metric in criteria.METRICS.items()} | {name: name for name in FIGURES}
-#: Without `--all`: rows of the table of changes, and undecided results.
-_MOST_CHANGES, _MOST_UNDECIDED = 12, 5
+#: Rows of the table of changes without `--all`.
+_MOST_CHANGES = 12
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -70,8 +69,11 @@ def run(arguments: Namespace) -> int:
             _show(pair, arguments.all)
     if arguments.html and not arguments.json:
         prose(f"\npage: {arguments.html}")
-    fails = (pair.found.regressions or (arguments.fail_on == "undecided" and pair.found.undecided) for pair in compared)
-    return int(bool(arguments.fail_on) and any(fails))
+    failing = any(
+        pair.found.count("worse") or (arguments.fail_on == "undecided" and pair.found.count("undecided"))
+        for pair in compared
+    )
+    return int(bool(arguments.fail_on) and failing)
 
 
 def _compare(arguments: Namespace) -> list[Versus]:
@@ -82,12 +84,11 @@ def _compare(arguments: Namespace) -> list[Versus]:
     if not arguments.over and len({path.resolve() for path in paths}) < max(2, len(paths)):
         within = "to compare the values of an axis within one campaign, name the axis: --over AXIS"
         raise CommandError(f"there must be two different campaigns or more; {within}", ExitCode.USAGE)
-    loaded = [(results, campaigns.load_tables(results, ExitCode.USAGE)) for results in paths]
+    unique = len({path.name for path in paths}) == len(paths)
+    tables = [campaigns.load_tables(path, ExitCode.USAGE) for path in paths]
     first, *others = (
-        NamedCampaign(name, results, campaign, tuple(summarize(campaign.rows)))
-        for name, (results, campaign) in zip(
-            comparison.names([(results.name, campaign) for results, campaign in loaded]), loaded, strict=True
-        )
+        NamedCampaign(path.name if unique else str(path), path, campaign, tuple(summarize(campaign.rows)))
+        for path, campaign in zip(paths, tables, strict=True)
     )
     column = _COLUMNS.get(arguments.figure, "")
     if arguments.over:
@@ -130,33 +131,22 @@ def _show(pair: Versus, everything: bool) -> None:
             prose(f"and {more:,} more: --all lists them")
     elif not pair.within:
         prose("\nNothing else changed: tools, nodes, target and configuration are the same.")
-    if rows := list(_rows(found, everything)):
+    alone = {id(diff.pairs[0]) for diff in found.explained if diff.single}
+    others = [single for single in found.singles if everything and id(single.pairs[0]) not in alone]
+    if rows := [*found.explained, *others]:
         heads = (*pair.names, "change (95 %)")
         figures = table("", "result", *heads, right=heads, wrapped=["result", *pair.names])
         for row in rows:
-            mark = comparison.SYMBOLS[row.verdict] + ("○" if row.suspect else "")
+            mark = f"{comparison.SYMBOLS[row.verdict]} {row.verdict}{' ○' * row.suspect}"
             shown = (comparison.subject(found, row), *comparison.figures(row, found.column))
             figures.add_row(mark, *shown, comparison.describe_change(found, row))
         say("")
         printer.print(figures)
-    if hidden := len(found.singles) - sum(row.single for row in rows):
-        prose(f"{human_count(hidden, 'more result')}: --all lists {'it' if hidden == 1 else 'them'}")
     counts = [f"{count:,} {name}" for _, count, name in comparison.count_verdicts(found)]
-    prose(f"\n{human_count(len(found.singles), 'result')} compared: {', '.join(counts)}.")
-    for line in (comparison.LEGEND, *comparison.notes(pair)):
+    listed = "" if everything else " (--all lists them)"
+    prose(f"\n{human_count(len(found.singles), 'result')} compared{listed}: {', '.join(counts)}.")
+    for line in comparison.notes(pair):
         prose(line)
-
-
-def _rows(found: Comparison, everything: bool) -> Iterator[Difference]:
-    """Certain differences first, then undecided ones, the largest first; with `everything` all results in their
-    order."""
-    yield from found.explained
-    if everything:
-        alone = {id(diff.pairs[0]) for diff in found.explained if diff.single}
-        yield from (single for single in found.singles if id(single.pairs[0]) not in alone)
-        return
-    undecided = [(-abs(single.estimate.log), single) for single in found.undecided if single.estimate]
-    yield from (single for _, single in sorted(undecided, key=lambda one: one[0])[:_MOST_UNDECIDED])
 
 
 def _comparison(pair: Versus) -> dict[str, object]:
