@@ -52,8 +52,8 @@ def test_points_are_named_by_axes_and_read_back() -> None:
             Where("sweep", "weka.read-iops"),
         ),
         "seq_read bandwidth at tool ior, file_size 1g": (Where("tool", "ior"), Where("file_size", 1 << 30)),
-        "rand_read p99 scaling queue_depth 1 -> 32 at nodes 2": (Where("nodes", 2),),
-        "seq_read scaling transfer_size 4k -> 1m": (),
+        "rand_read p99 ratio queue_depth 1 -> 32 at nodes 2": (Where("nodes", 2),),
+        "seq_read ratio transfer_size 4k -> 1m": (),
         "rand_read ratio ioengine libaio -> io_uring": (),
         "rand_read p99 ratio o_direct false -> true at nodes 2": (Where("nodes", 2),),
     }

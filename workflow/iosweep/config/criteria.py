@@ -142,8 +142,7 @@ class Selector(Part, frozen=True, kw_only=True):
         at = f" at {', '.join(where.text for where in self.where)}" if self.where else ""
         if self.ratio:
             metric = "" if _default_metric(phases()[self.phase]) is self.about else f" {self.metric}"
-            (first, second), word = self.ratio, "scaling" if type(self.ratio[0].value) is int else "ratio"
-            return f"{self.phase}{metric} {word} {first.text} -> {second.shown}{at}"
+            return f"{self.phase}{metric} ratio {self.ratio[0].text} -> {self.ratio[1].shown}{at}"
         return f"{self.phase} {self.metric}{at}" if at else _headline_name(self.phase, self.metric)
 
     def sides(self) -> tuple[Selector, ...]:

@@ -152,8 +152,11 @@ def unfit(selector: Selector, subjects: Sequence[Subject]) -> str | None:
     """Why a selector does not name a single figure of these phases, or None."""
     if wrong := lacks(selector, subjects):
         return wrong
-    axis = selector.ratio[0].axis if selector.ratio else ""
-    distinct = {_conditions(s, axis): None for side in selector.sides() for s in subjects if matches(side, s)}
+    if selector.ratio:  # its axis may be a condition: both sides of a pair have the same ones otherwise
+        selected = [subjects[first] for first, _ in find_pairs(selector, subjects)]
+    else:
+        selected = [subject for subject in subjects if matches(selector, subject)]
+    distinct = dict.fromkeys(map(_conditions, selected))
     if len(distinct) < 2:
         return None
     ways = {
@@ -174,9 +177,8 @@ def unpaired(selector: Selector, subjects: Sequence[Subject]) -> str | None:
     return f"no two points of {selector.phase} differ only in {first.axis} ({first.shown} and {second.shown})"
 
 
-def _conditions(subject: Subject, without: str) -> tuple[Value | None, ...]:
-    """The conditions of a phase of a point that separate its headline group from others. without: the axis of a ratio,
-    which may be one of them."""
-    options = {name: value for name, value in subject.values.items() if isinstance(value, Value) and name != without}
+def _conditions(subject: Subject) -> tuple[Value | None, ...]:
+    """The conditions of a phase of a point that separate its headline group from others."""
+    options = {name: value for name, value in subject.values.items() if isinstance(value, Value)}
     size = options.get("file_size") if phases()[subject.phase].kind == "metadata" else None
     return (*of_phase(conditions(subject.tool, options), subject.phase), size)
