@@ -274,7 +274,7 @@ def test_few_nights_and_a_night_alone_are_no_change() -> None:
 
 
 #: Two jobs on nodes of their own.
-ELSEWHERE: list[MeasuredOn] = [("n1", "1"), ("n2", "2")]
+ELSEWHERE: list[MeasuredOn] = [("n1", "1", 1), ("n2", "2", 1)]
 
 
 def found(values: list[float], measured_on: list[MeasuredOn] | None = None) -> Finding:
@@ -317,11 +317,13 @@ def test_repetitions_on_different_nodes_are_not_of_one_thing() -> None:
 
 def test_repetitions_of_the_same_nodes_or_of_one_job_are_alike() -> None:
     for measured_on, same in (
-        ([("n1", None), ("n1", None)], True),
-        ([("n1,n2", "1"), ("n2,n1", "2")], True),
-        ([("n1", "1"), ("n2", "2")], False),
-        ([("n1", "1"), ("n2", "1"), ("n1", "1")], True),  # a job dealt them out
-        ([(None, None)], True),
+        ([("n1", None, 1), ("n1", None, 1)], True),
+        ([("n1,n2", "1", 1), ("n2,n1", "2", 1)], True),
+        (ELSEWHERE, False),
+        ([("n1", "1", 1), ("n2", "1", 1), ("n1", "1", 1)], True),  # a job dealt them out
+        ([("n1", "1", 1), ("n2", "2", 2)], True),  # what nodes differ by is part of the scatter of sessions
+        ([("n1", "1", 1), ("n2", "2", 2), ("n3", "3", 2)], False),
+        ([(None, None, None)], True),
     ):
         assert figure([], measured_on=measured_on).comparable == same, measured_on
 

@@ -13,7 +13,7 @@ from functools import cache
 from statistics import fmean
 
 from iosweep.judge import agreement, statistics
-from iosweep.judge.agreement import COUNTED, RepeatedFigure
+from iosweep.judge.agreement import COUNTED, MeasuredOn, RepeatedFigure
 from iosweep.judge.statistics import MIN_REPETITIONS, Estimate, Grade, Sample, grade
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.reader import ResultRow, RowVerdict, Value
@@ -135,12 +135,12 @@ class PointSummary:
     @property
     def hosts(self) -> tuple[str, ...]:
         """Nodes of the repetitions that count, in order of appearance."""
-        return tuple(dict.fromkeys(host for hosts, _ in _find_places(self.rows) if hosts for host in hosts.split(",")))
+        return tuple(dict.fromkeys(host for hosts, *_ in _find_places(self.rows) if hosts for host in hosts.split(",")))
 
     @property
     def host_sets(self) -> int:
-        """Number of different sets of nodes on which the counted repetitions ran."""
-        return len(agreement.host_sets(_find_places(self.rows)))
+        """The most different sets of nodes on which the counted repetitions of a session ran."""
+        return agreement.host_sets(_find_places(self.rows))
 
     @property
     def in_turn(self) -> bool:
@@ -285,9 +285,9 @@ def _collect(rows: Sequence[ResultRow], column: str) -> RepeatedFigure:
     )
 
 
-def _find_places(rows: Iterable[ResultRow]) -> list[tuple[str | None, str | None]]:
-    """The distinct (hosts, Slurm job) of the rows that count."""
-    return list(dict.fromkeys((row.hosts, row.slurm_job) for row in rows if row.verdict in COUNTED))
+def _find_places(rows: Iterable[ResultRow]) -> list[MeasuredOn]:
+    """Where the rows that count were measured, without duplicates."""
+    return list(dict.fromkeys((row.hosts, row.slurm_job, row.session_number) for row in rows if row.verdict in COUNTED))
 
 
 def counted(row: ResultRow, column: str) -> float | None:

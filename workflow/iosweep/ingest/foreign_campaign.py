@@ -300,7 +300,7 @@ def _headlines(rows: Iterable[Values]) -> Headlines:
             point, phase, figure, nodes = row["point"], row["phase"], row.get(str(row["metric"])), row.get("nodes")
             new = RepeatedFigure((row["tool"], nodes if isinstance(nodes, int) else 1), phase)
             figure = figure if isinstance(figure, float | int) else None
-            measured_on = row.get("hosts"), row.get("slurm_job")
+            measured_on = row.get("hosts"), row.get("slurm_job"), None
             key, times = (None, row["repetition"]), tuple(map(row.get, TIMES))
             headlines.setdefault((point, phase, False), new).add(key, figure, measured_on, times)
     return headlines

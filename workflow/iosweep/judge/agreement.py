@@ -6,6 +6,7 @@ repeat; tables and report show them. All three call these functions.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,8 +24,8 @@ from iosweep.units import human_rate
 COUNTED = frozenset({"valid", "suspect"})
 #: Times of fio and IOR that never repeat to the last digit.
 TIMES = ("latency_mean_s", "open_s", "io_s", "close_s")
-#: The nodes that ran a repetition, joined by commas, and its Slurm job.
-MeasuredOn = tuple[str | None, str | None]
+#: The nodes that ran a repetition, joined by commas, its Slurm job, and which of the campaign's sessions it belongs to.
+MeasuredOn = tuple[str | None, str | None, int | None]
 
 
 @dataclass
@@ -48,8 +49,8 @@ class RepeatedFigure:
 
     @property
     def comparable(self) -> bool:
-        """Whether all repetitions ran on the same nodes, or one job took turns among its nodes."""
-        return len(set(self.measured_on)) < 2 or len(host_sets(self.measured_on)) < 2 or in_turn(self.measured_on)
+        """Whether all repetitions of a session ran on the same nodes, or one job took turns among its nodes."""
+        return len(set(self.measured_on)) < 2 or host_sets(self.measured_on) < 2 or in_turn(self.measured_on)
 
     @property
     def sample(self) -> Sample | None:
@@ -66,12 +67,13 @@ Agreements = Mapping[tuple[str, str, bool], tuple[Estimate | None, Finding]]
 def add(headlines: Headlines, point: Point, repetition: RecordHead) -> None:
     """Add the phases of a repetition whose verdicts count."""
     confirms = point.repetitions.confirms(repetition.repetition)
+    measured_on = (*repetition.measured_on, point.repetitions.session_of(repetition.repetition))
     for row in repetition.rows:
         if row.verdict in COUNTED:
             new = RepeatedFigure((point.tool, point.nodes), row.phase, confirms=confirms)
             times = tuple(map(row.values.get, TIMES)) if isinstance(row, JudgedPhase) else ()
             figure = headlines.setdefault((point.id, row.phase, confirms), new)
-            figure.add((repetition.session, repetition.repetition), row.headline, repetition.measured_on, times)
+            figure.add((repetition.session, repetition.repetition), row.headline, measured_on, times)
 
 
 def agreements(headlines: Headlines) -> Agreements:
@@ -98,16 +100,18 @@ def estimates(figures: Sequence[RepeatedFigure]) -> list[Estimate | None]:
     ]
 
 
-def host_sets(measured_on: Iterable[MeasuredOn]) -> set[frozenset[str]]:
-    """The different sets of nodes that ran repetitions."""
-    return {frozenset(hosts.split(",")) for hosts, _ in measured_on if hosts}
+def host_sets(measured_on: Iterable[MeasuredOn]) -> int:
+    """The most different sets of nodes that ran the repetitions of a session. Those of other sessions may be others:
+    what nodes differ by is part of the scatter of sessions."""
+    sets = {(session, frozenset(hosts.split(","))) for hosts, _, session in measured_on if hosts}
+    return max(Counter(session for session, _ in sets).values(), default=0)
 
 
 def in_turn(measured_on: Iterable[MeasuredOn]) -> bool:
     """Whether one job ran repetitions on several sets of nodes. The repetition number selects the set, so all of them
     sample the nodes of that job. Different jobs run on whatever nodes Slurm allocates."""
     sets: dict[str, set[frozenset[str]]] = {}
-    for hosts, job in measured_on:
+    for hosts, job, _ in measured_on:
         if job:
             sets.setdefault(job, set()).add(frozenset((hosts or "").split(",")))
     return any(len(sets_of_job) > 1 for sets_of_job in sets.values())

@@ -142,6 +142,7 @@ began_local string In outputs that others made: when the tool says that it began
 ended_local string The same of its end.
 slurm_job string Slurm job that the phase ran in; null outside Slurm.
 session string One run of an allocation: its Slurm job, else when it began (UTC).
+session_number int Which of the campaign's sessions, from 1 (config/README.md).
 tool_version string Version as the tool prints it.
 tool_sha256 string Hash of the tool's binary.
 build string Key of the build document: packages, compiler and MPI (`builds/<key>.json`, docs/store.md). Null where the

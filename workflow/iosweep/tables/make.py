@@ -297,6 +297,7 @@ def _missing_rows(
                 "left": state == "left",
                 "unneeded": state == "unneeded",
                 "confirms": repetition is not None and point.repetitions.confirms(repetition),
+                "session_number": None if repetition is None else point.repetitions.session_of(repetition),
             }
         )
 
@@ -323,6 +324,7 @@ def _record_values(point: Point, r: JudgedRecord) -> Values:
         "attempt": r.attempt,
         "session": r.session,
         "confirms": point.repetitions.confirms(r.repetition),
+        "session_number": point.repetitions.session_of(r.repetition),
         "host": r.host,
         "hosts": hosts,
         "node": r.node,

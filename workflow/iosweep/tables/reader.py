@@ -127,6 +127,7 @@ class ResultRow(RowVerdict, frozen=True, kw_only=True):
     hosts: str | None = None
     slurm_job: str | None = None
     session: str | None = None
+    session_number: int | None = None
     pinning: str | None = None
     placement: str | None = None
     iterations: int | None = None  # that the tool's summary averages
