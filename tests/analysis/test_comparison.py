@@ -102,6 +102,16 @@ def test_changes_are_explained_by_the_simplest_groups_and_counts_agree(speed: Sp
     assert counts.get("worse", 0) == sum(len(one.pairs) for one in found.explained if one.verdict == "worse")
 
 
+def test_results_that_did_not_change_are_not_counted_with_those_that_did() -> None:
+    """The noise hides that the mean of all results is that of half of them."""
+
+    def half_lost(phase: str, *_: int) -> float:
+        return 0.83 if phase.startswith("seq") else 1.0
+
+    found = against(campaign(1, 0.1, phases=DATA), campaign(20, 0.1, phases=DATA, speed=half_lost))
+    assert [comparison.subject(found, one) for one in found.explained] == ["all sequential I/O"]
+
+
 def test_a_direction_needs_sessions_or_pairs() -> None:
     """Two days differ by more than the rounds of each, so single sessions only differ."""
     slower: Speed = lambda *_: 0.6  # noqa: E731

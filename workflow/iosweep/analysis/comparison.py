@@ -348,19 +348,28 @@ def _explain(differences: Sequence[Difference], design: Design, at_least: float)
 
 
 def _is_uniform(group: Difference, differences: Sequence[Difference], design: Design, at_least: float) -> bool:
-    """Whether no part of a group differs from its mean by more than noise and by more than what matters. A part has
-    the noise that remains without the disturbances that all members share."""
-    inside, center = {id(pair) for pair in group.pairs}, group.estimate
-    parts = [d for d in differences if len(d.pairs) < len(inside) and inside.issuperset(map(id, d.pairs))]
-    if any(part.verdict not in (group.verdict, "undecided") for part in parts):
-        return False
+    """Whether all parts of a group changed alike: none differs from its mean by more than noise and by more than what
+    matters, and beside each part that changed the rest did, too. Here a part has the noise that remains without the
+    disturbances that all members share."""
+    inside, center = (
+        {id(pair): samples for pair, samples in zip(group.pairs, group.samples, strict=True)},
+        group.estimate,
+    )
+    parts = [d for d in differences if len(d.pairs) < len(inside) and inside.keys() >= set(map(id, d.pairs))]
     sides = (statistics.remove_rounds([samples[side] for samples in group.samples]) for side in (0, 1))
-    steady = dict(zip(map(id, group.pairs), zip(*sides, strict=True), strict=True))
+    steady = dict(zip(inside, zip(*sides, strict=True), strict=True))
     level, matters = ALPHA / max(1, len(parts)), math.log1p(at_least)
     for part in parts:
-        own = _RATIOS[design]([steady[id(pair)] for pair in part.pairs])
-        if own and center and abs(own.log - center.log) >= matters and own.at(level).excludes(center.center):
+        members = set(map(id, part.pairs))
+        own = _RATIOS[design]([steady[pair] for pair in members])
+        if not own or not center or part.verdict not in (group.verdict, "undecided"):
             return False
+        if abs(own.log - center.log) >= matters and own.at(level).excludes(center.center):
+            return False
+        if part.changed:
+            rest = _RATIOS[design]([samples for pair, samples in inside.items() if pair not in members])
+            if not rest or not rest.excludes(1.0) or rest.log * center.log < 0:
+                return False
     return True
 
 
