@@ -456,8 +456,7 @@ class PublishedShare:
         figure = self.published
         part = "completion " if figure.column.startswith("completion_") else ""
         metric = f"{part}{figure.selector.metric} " if figure.lowest else ""
-        system = f" ({figure.system})" if figure.system else ""
-        return f"{metric}{100 * self.share:.3g} % of the published {figure.printed}{system}"
+        return f"{metric}{100 * self.share:.3g} % of the published {figure.text}"
 
 
 #: (point, phase) -> shares of comparable published figures: the phase's own metric first, then the best system first.

@@ -461,6 +461,11 @@ class Published:
         """Whether lower is better."""
         return self.selector.about.lowest
 
+    @property
+    def text(self) -> str:
+        """`21.4 GiB/s (supermicro)`"""
+        return f"{self.printed} ({self.system})" if self.system else self.printed
+
 
 @cache
 def published_of_suite(suite: str) -> tuple[Published, ...]:
