@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iosweep.histograms import FACTOR, Histogram, bin_of
+from iosweep.histograms import FACTOR, LAST_BIN_NS, Histogram, bin_of
 
 LATENCIES = st.lists(st.integers(0, 10**12), min_size=1, max_size=60)
 
@@ -33,13 +33,20 @@ def test_sums_are_exact(some: list[int], others: list[int]) -> None:
 
 @given(LATENCIES, st.floats(1, 99))
 def test_a_percentile_is_within_a_bin_of_the_latency(latencies: list[int], percent: float) -> None:
-    (found,) = of(latencies).percentiles([percent], 0)
+    found = of(latencies).percentile(percent)
     exact = sorted(latencies)[max(0, math.ceil(percent / 100 * len(latencies) - 1e-9) - 1)]
     assert max(exact, 1) / FACTOR * 0.999 <= found * 1e9 <= max(exact, 1) * FACTOR * 1.001
 
 
-def test_percentiles_end_where_few_are_beyond() -> None:
+def test_percentiles_end_where_few_are_beyond_and_in_the_last_bin_of_fio() -> None:
+    assert len(of([100] * 800 + [LAST_BIN_NS] * 200).percentiles([50, 79, 81])) == 2
     assert [len(of([100] * n).percentiles([50, 99, 99.9])) for n in (999, 1000, 10_000)] == [1, 2, 3]
+
+
+@given(LATENCIES, LATENCIES)
+def test_a_sum_without_a_part_is_the_other_part(some: list[int], others: list[int]) -> None:
+    total = Histogram.merged([of(some), of(others)])
+    assert total and Histogram.merged([total.without(of(others))]) == of(some)
 
 
 def test_nothing_has_no_histogram() -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import results_factory as factory
-from iosweep.analysis.summary import PointSummary, summarize
+from iosweep.analysis.summary import PointSummary, summarize, summarize_campaign
 from iosweep.histograms import Series
 from iosweep.report import results_table
-from iosweep.tables.reader import load, load_latencies
+from iosweep.tables.reader import load
 from results_factory import row, sweep
 
 MIB = 2**20
@@ -55,19 +54,16 @@ def test_lines_are_short_and_rounded_and_have_gaps_where_nothing_was_read() -> N
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PointSummary]:
+def measured(tmp_path_factory: pytest.TempPathFactory) -> PointSummary:
     one = sweep("one", ["rand_read"], {"threads_per_node": [1]})
     directory = factory.make(tmp_path_factory.mktemp("measured"), [one])
-    (result,) = summarize(load(directory).rows)
-    return directory, result
+    (result,) = summarize_campaign(load(directory))
+    return result
 
 
-def test_latencies_by_percentile_are_those_of_all_repetitions_that_count(measured: tuple[Path, PointSummary]) -> None:
-    directory, result = measured
-    known = load_latencies(directory, results_table.find_counted_repetitions([result]))
-    found: Any = results_table.list_latencies([result], known)
-    ((*of,),) = found["of"]
-    assert of == sorted(of)
-    median = of[found["percents"].index(50)]
-    assert median == pytest.approx(result.figure("latency_p50_s"), rel=0.25)  # of bins of a histogram
-    assert load_latencies(directory, set()) == {}
+def test_latencies_by_percentile_are_those_of_the_figures(measured: PointSummary) -> None:
+    found: Any = results_table.list_latencies([measured, RESULT])
+    (of, none) = found["of"]
+    assert (of, none) == (sorted(of), [])
+    for percent, name in ((50, "p50"), (99, "p99"), (99.9, "p99_9")):
+        assert of[found["percents"].index(percent)] == pytest.approx(measured.figure(f"latency_{name}_s"), rel=1e-3)

@@ -9,14 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import product
-from math import exp
+from itertools import pairwise, product
+from math import exp, log
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as parquet
+from numpy import interp
 
 from iosweep.analysis.summary import PointSummary, summarize
 from iosweep.config.sweeps import RepetitionRule
@@ -229,12 +230,16 @@ def _make(
 
 
 def _histograms(rows: Sequence[Row]) -> Iterator[Row]:
-    """Of rows with latencies: log-normal around the median, with a tail."""
+    """Of rows with latencies: with the percentiles of the row, even between them on a logarithmic scale."""
+    shares = {"min": 0.0, "p50": 0.5, "p95": 0.95, "p99": 0.99, "p99_5": 0.995, "p99_9": 0.999, "max": 1.0}
     for row in rows:
         if row["latency_p50_s"] and row["ops"]:
-            first = bin_of(row["latency_p50_s"] * 1e9 / 2)
-            shape = [exp(-((number - 8) ** 2) / 12) + 2e-3 * exp(-abs(number - 24) / 6) for number in range(48)]
-            counts = [float(round(row["ops"] * share / sum(shape))) for share in shape]
+            logs = [log(row[f"latency_{name}_s"] * 1e9) for name in shares]
+            first, last = bin_of(exp(logs[0])), bin_of(exp(logs[-1]))
+            below = [
+                row["ops"] * interp((n - 1) * log(FACTOR), logs, [*shares.values()]) for n in range(first, last + 2)
+            ]
+            counts = [float(round(b) - round(a)) for a, b in pairwise(below)]
             key = {name: row[name] for name in ("point", "repetition", "phase")}
             yield key | {"attempt": 1, "lowest_s": FACTOR**first * 1e-9, "factor": FACTOR, "counts": counts}
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
 
 #: Bytes or operations per second: a tool that reports more is wrong. Many of these can still be added up.
 LARGEST_RATE = float(1 << 50)
-#: Bins in which a latency doubles: each is 9 % wide.
-BINS_PER_OCTAVE = 8
+#: Bins in which a latency doubles: each is 4.4 % wide. Percentiles are then within 1.1 % of fio's in nine of ten cases.
+BINS_PER_OCTAVE = 16
 #: I/Os that must be slower than a percentile: of fewer, it is the luck of a few, and the percentile is left out. So
 #: p99 takes 1,000 I/Os and p99.9 takes 10,000.
 SLOWER_IOS = 10
 #: How much larger the upper bound of a bin is than that of the one before.
 FACTOR = 2 ** (1 / BINS_PER_OCTAVE)
+#: The last bin of fio's histograms: a percentile in it is this or more, and is left out.
+LAST_BIN_NS = 17_112_760_320
 
 
 @dataclass(frozen=True)
@@ -113,25 +118,37 @@ class Histogram:
     @property
     def total(self) -> int:
         """Number of I/Os."""
-        return sum(self.counts)
+        return self._cumulative[-1]
 
-    def percentiles(self, wanted: Sequence[float], slower: int = SLOWER_IOS) -> list[float]:
-        """Latencies in seconds below which these percents of the I/Os are; `wanted` ascends.
+    @cached_property
+    def _cumulative(self) -> list[int]:
+        return list(accumulate(self.counts))
 
-        Interpolated inside a bin on its logarithmic scale. The list ends where fewer than `slower` I/Os are above.
-        """
+    def without(self, part: Histogram) -> Histogram:
+        """The rest of a sum of histograms without one of them."""
+        counts = [*self.counts]
+        for number, count in enumerate(part.counts, part.first):
+            if count:  # a sum does not begin and end with empty bins
+                counts[number - self.first] -= count
+        return Histogram(self.first, tuple(counts))
+
+    def percentile(self, percent: float) -> float:
+        """The latency in seconds below which this percent of the I/Os are, interpolated inside a bin on its logarithmic
+        scale."""
+        target = percent / 100 * self.total
+        index = min(bisect_left(self._cumulative, target), len(self.counts) - 1)
+        part = 1 - (self._cumulative[index] - target) / (self.counts[index] or 1)
+        return float(FACTOR ** (self.first + index - 1 + part) * 1e-9)
+
+    def percentiles(self, wanted: Sequence[float]) -> list[float]:
+        """The same of several percents, which ascend. The list ends where fewer than SLOWER_IOS I/Os are above, and at
+        fio's last bin."""
         found: list[float] = []
-        total, seen, bin_ = self.total, 0, -1
         for percent in wanted:
-            target = percent / 100 * total
-            if total - target < slower - 1e-9 * total:
+            latency_s, above = self.percentile(percent), (1 - percent / 100) * self.total
+            if above < SLOWER_IOS - 1e-9 * self.total or latency_s * FACTOR > LAST_BIN_NS * 1e-9:
                 break
-            while seen < target and bin_ + 1 < len(self.counts):
-                bin_ += 1
-                seen += self.counts[bin_]
-            count = self.counts[bin_] if bin_ >= 0 else 0
-            part = 1 - (seen - target) / count if count else 1.0
-            found.append(FACTOR ** (self.first + max(bin_, 0) - 1 + part) * 1e-9)
+            found.append(latency_s)
         return found
 
 

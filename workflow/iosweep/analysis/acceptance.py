@@ -310,17 +310,17 @@ def _find_ratio(selector: Selector, pairs: Sequence[_Pair]) -> Figure:
     sign = 1 if lowest else -1
     best = min(known, key=lambda pair: sign * math.prod(result.metrics[column].figure for result in pair))
     confirmed = all(column in result.confirmed for result in best)
-    first, second = (
-        result.sample(column, [row for row in result.rows if bool(row.confirms) == confirmed]) for result in best
-    )
+    a, b = (result.collect(column, [row for row in result.rows if bool(row.confirms) == confirmed]) for result in best)
+    first, second = a.sample, b.sample
     if not (first and second):
         raise _Undecided(_explain_no_sample(best), best)
     alike = 0 if confirmed else sum(_is_alike(pair, best, column, len(known)) for pair in known if pair is not best)
-    rounds = [(first[key], second[key]) for key in first if key in second]
-    logs = rounds if len(rounds) > 1 else zip(first.values(), second.values(), strict=False)
-    metric = summarize_values(math.exp(b - a) for a, b in logs)
-    if (estimate := statistics.ratio([(second, first)])) and estimate.n >= MIN_REPETITIONS:
-        metric = replace(metric, figure=estimate.center, estimate=estimate.at(ALPHA / (1 + alike)))
+    rounds = [key for key in a.values if key in b.values]
+    sides = [[one.values[key] for key in rounds] if len(rounds) > 1 else [*one.values.values()] for one in (a, b)]
+    metric = summarize_values(after / before for before, after in zip(*sides, strict=False))
+    if estimate := statistics.ratio([(second, first)]):
+        shown = estimate.at(ALPHA / (1 + alike)) if estimate.n >= MIN_REPETITIONS else None
+        metric = replace(metric, figure=estimate.center, estimate=shown)
     by = f"confirmed by {human_count(metric.n, 'fresh repetition')} of each" if confirmed else "by their geometric mean"
     chosen = f"best of {len(known)} pairs of points, {by}" if len(known) > 1 else ""
     return Figure(metric, best, confirmed, chosen, alike, absent)

@@ -18,7 +18,7 @@ from statistics import median
 from typing import Literal
 
 from iosweep.analysis import caveats, formats
-from iosweep.analysis.summary import PointSummary, counted, distinct, phase_order
+from iosweep.analysis.summary import PointSummary, distinct, phase_order
 from iosweep.config import yaml_lines
 from iosweep.config.criteria import METRICS
 from iosweep.errors import ConfigError
@@ -229,9 +229,7 @@ def compare(matched: Matched, column: str = "", at_least: float = AT_LEAST) -> C
 
 def _sample(result: PointSummary, column: str) -> Sample:
     """The repetitions that select the best point, on whatever nodes; empty if a figure is zero."""
-    rows = [row for row in result.rows if not row.confirms] or result.rows
-    figures = {(row.session, row.repetition or 1): counted(row, column) for row in rows}
-    return statistics.make_sample({key: value for key, value in figures.items() if value is not None}) or {}
+    return result.collect(column).logs or {}
 
 
 def _count_sessions(samples: Iterable[Sample]) -> int:
@@ -520,13 +518,14 @@ def describe_change(found: Comparison, diff: Difference) -> str:
 
 def _range(found: Comparison, diff: Difference) -> tuple[float, float]:
     """The lowest and the highest ratio of single repetitions, as changes."""
-    logs: list[float] = []
-    for b, a in diff.samples:
+    ratios: list[float] = []
+    for pair in diff.pairs:
+        a, b = (result.collect(found.column or pair.a.metric).values for result in (pair.a, pair.b))
         if found.design == "pairs":
-            logs += [b[key] - a[key] for key in b.keys() & a.keys()]
+            ratios += [b[key] / a[key] for key in b.keys() & a.keys()]
         else:
-            logs += [min(b.values()) - max(a.values()), max(b.values()) - min(a.values())]
-    return math.expm1(min(logs)), math.expm1(max(logs))
+            ratios += [min(b.values()) / max(a.values()), max(b.values()) / min(a.values())]
+    return min(ratios) - 1, max(ratios) - 1
 
 
 def write_change(estimate: Estimate) -> str:

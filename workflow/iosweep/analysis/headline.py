@@ -12,7 +12,15 @@ from dataclasses import dataclass, field, replace
 
 from iosweep.analysis import caveats, formats
 from iosweep.analysis.caveats import NOTHING, Shared
-from iosweep.analysis.summary import Metric, PointSummary, counted, geometric_mean, phase_order, worst
+from iosweep.analysis.summary import (
+    Metric,
+    PointSummary,
+    geometric_mean,
+    phase_order,
+    round_of,
+    summarize_figure,
+    worst,
+)
 from iosweep.judge import statistics
 from iosweep.judge.best import Candidate, best, candidate
 from iosweep.judge.statistics import ALPHA, MIN_POOLED, Estimate, Sample
@@ -154,11 +162,15 @@ class Rivals:
         self.candidates, samples = {}, {}
         for result in self.results:
             chose = [row for row in result.rows if row.verdict != "missing" and not row.confirms]
-            if entry := candidate(result.point, ((counted(row, self.column), row.undisturbed) for row in chose)):
-                self.candidates[result.point] = entry
-                using = [row for row in chose if row.undisturbed] if entry.undisturbed else result.rows
-                if sample := result.sample(self.column, using):
-                    samples[result.point] = sample
+            figure = result.collect(self.column, chose)
+            repetitions = ((figure.values.get(round_of(row)), row.undisturbed) for row in chose)
+            if entry := candidate(result.point, repetitions):
+                if entry.undisturbed:
+                    valid = result.collect(self.column, [row for row in chose if row.undisturbed])
+                    figure = valid if valid.values else figure
+                self.candidates[result.point] = replace(entry, values=[summarize_figure(figure).figure])
+                if figure.sample:
+                    samples[result.point] = figure.sample
         adjusted = statistics.remove_rounds([*samples.values()])
         self._samples = dict(zip(samples, adjusted, strict=True))
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from statistics import fmean
 
+from iosweep.histograms import Histogram
 from iosweep.judge import agreement, statistics
 from iosweep.judge.agreement import COUNTED, MeasuredOn, RepeatedFigure
-from iosweep.judge.statistics import MIN_REPETITIONS, Estimate, Grade, Sample, grade
+from iosweep.judge.statistics import MIN_REPETITIONS, Estimate, Grade, Round, Sample, grade
 from iosweep.plan.model import SweepFacts
-from iosweep.tables.reader import ResultRow, RowVerdict, Value
+from iosweep.tables.reader import Campaign, HistogramReader, ResultRow, RowKey, RowVerdict, Value, no_histograms
 from iosweep.tools import phases
 
 #: From best to worst.
@@ -28,13 +29,18 @@ FIGURES = (
     *("bandwidth_bytes_per_s", "ops_per_s"),
     *(f"{kind}latency_{name}_s" for kind in ("", "completion_") for name in ("mean", "p50", "p99", "p99_5", "p99_9")),
 )
+#: Columns whose figure is a percentile of the merged histogram of the repetitions -> percent.
+PERCENTILES = {"latency_p50_s": 50.0, "latency_p99_s": 99.0, "latency_p99_5_s": 99.5, "latency_p99_9_s": 99.9}
+#: Reads the histograms of a campaign, on first use.
+Histograms = Callable[[], Mapping[RowKey, Histogram]]
 
 
 @dataclass(frozen=True)
 class Metric:
     """A figure over the repetitions that count, in the column's unit.
 
-    figure: their geometric mean, 0 if one is 0; low, high: their range; values: one for each repetition, in order; sd:
+    figure: their geometric mean, 0 if one is 0; of a percentile that of all their I/Os together (PERCENTILES), if the
+    tool reports histograms; low, high: the range of the repetitions; values: one for each repetition, in order; sd:
     sample standard deviation, None for a single value; estimate: with the 95 % interval, None with fewer than three
     repetitions, with repetitions on different nodes, or with a figure of zero; iterations: those of mdtest -i in a
     single repetition, which low, high and sd then describe.
@@ -90,6 +96,7 @@ class PointSummary:
     metrics: Mapping[str, Metric]
     rows: tuple[ResultRow, ...]
     confirmed: Mapping[str, Metric] = field(default_factory=dict)
+    histograms: Histograms = field(default=dict, repr=False, compare=False)
 
     @property
     def own_parameters(self) -> Mapping[str, Value | None]:
@@ -169,13 +176,30 @@ class PointSummary:
         metric = self.metrics.get(column)
         return metric.figure if metric else None
 
+    def collect(self, column: str, rows: Sequence[ResultRow] = ()) -> RepeatedFigure:
+        """Repetitions that count: those that select the best point, or those of `rows`."""
+        return _collect(rows or [row for row in self.rows if not row.confirms] or self.rows, column, self.histograms)
+
     def sample(self, column: str, rows: Sequence[ResultRow] = ()) -> Sample | None:
-        """Repetitions that count, for statistics: those that select the best point, or those of `rows`. None without
-        any, if they ran on different nodes, or with a figure of zero."""
-        return _collect(rows or [row for row in self.rows if not row.confirms] or self.rows, column).sample
+        """The same for statistics: None without any, if they ran on different nodes, or with a figure of zero."""
+        return self.collect(column, rows).sample
+
+    def percentiles(self, percents: Sequence[float]) -> list[float]:
+        """Latencies in seconds below which these percents of the I/Os of the repetitions that select are; `percents`
+        ascend. Empty without histograms; the list ends where few I/Os are above."""
+        rows = [row for row in self.rows if not row.confirms]
+        merged = Histogram.merged(_find_histograms(rows, self.histograms()).values())
+        figures = {percent: self.figure(column) for column, percent in PERCENTILES.items()}
+        found = zip(percents, merged.percentiles(percents) if merged else (), strict=False)
+        return [figures.get(percent) or latency_s for percent, latency_s in found]
 
 
-def summarize(rows: Iterable[ResultRow]) -> list[PointSummary]:
+def summarize_campaign(campaign: Campaign) -> list[PointSummary]:
+    """Summarize each (point, phase) of a campaign."""
+    return summarize(campaign.rows, campaign.histograms)
+
+
+def summarize(rows: Iterable[ResultRow], histograms: HistogramReader = no_histograms) -> list[PointSummary]:
     """Summarize each (point, phase): points in the order of the rows, phases in the order in which they run."""
     groups: dict[tuple[str, str], list[ResultRow]] = {}
     for row in rows:
@@ -186,13 +210,18 @@ def summarize(rows: Iterable[ResultRow]) -> list[PointSummary]:
     parts = [[row for row in rows if bool(row.confirms) == confirms] for confirms in (False, True) for rows in ordered]
 
     @cache
+    def known() -> Mapping[RowKey, Histogram]:
+        timed = (row for rows in ordered for row in rows if "latency_mean_s" in row.figures)
+        return histograms({_key(row) for row in timed if row.verdict in COUNTED})
+
+    @cache
     def read(column: str) -> list[Metric | None]:
-        figures = [_collect(rows, column) if rows else None for rows in parts]
+        figures = [_collect(rows, column, known) if rows else None for rows in parts]
         estimates = iter(agreement.estimates([figure for figure in figures if figure]))
         column_metrics = []
         for figure, rows in zip(figures, parts, strict=True):
             estimate = next(estimates) if figure else None
-            metric = summarize_values(figure.values.values(), estimate) if figure and figure.values else None
+            metric = summarize_figure(figure, estimate) if figure and figure.values else None
             column_metrics.append(_add_iterations(metric, rows) if metric and column == "ops_per_s" else metric)
         return column_metrics
 
@@ -217,6 +246,7 @@ def summarize(rows: Iterable[ResultRow]) -> list[PointSummary]:
                 metrics=chose,
                 rows=tuple(rows),
                 confirmed=confirmed,
+                histograms=known,
             )
         )
     return summaries
@@ -257,6 +287,12 @@ def summarize_values(values: Iterable[float], estimate: Estimate | None = None) 
     )
 
 
+def summarize_figure(figure: RepeatedFigure, estimate: Estimate | None = None) -> Metric:
+    """The same of a figure that may not be the mean of the repetitions."""
+    metric = summarize_values(figure.values.values(), estimate)
+    return replace(metric, figure=math.exp(fmean(figure.pseudo_values.values()))) if figure.pseudo_values else metric
+
+
 def geometric_mean(values: Collection[float]) -> float:
     """0 if a value is 0."""
     first = next(iter(values))  # equal values have exactly this mean
@@ -273,16 +309,51 @@ def _add_iterations(metric: Metric, rows: Sequence[ResultRow]) -> Metric:
     return replace(metric, low=low, high=high, sd=sd, iterations=first.iterations)
 
 
-def _collect(rows: Sequence[ResultRow], column: str) -> RepeatedFigure:
+def _collect(rows: Sequence[ResultRow], column: str, histograms: Histograms) -> RepeatedFigure:
     first, nodes = rows[0], rows[0].parameters["nodes"]
-    figures = (((row.session, row.repetition or 0), counted(row, column)) for row in rows)
+    figures = ((round_of(row), counted(row, column)) for row in rows)
+    values = {key: value for key, value in figures if value is not None}
+    pseudo_values = None
+    if column in PERCENTILES and sum(row.verdict in COUNTED for row in rows) > 1:
+        parts = _find_histograms(rows, histograms())
+        if len(parts) > 1:
+            values, pseudo_values = _merge(values, parts, PERCENTILES[column])
     return RepeatedFigure(
         (first.tool, nodes if isinstance(nodes, int) else 1),
         first.phase,
-        {key: value for key, value in figures if value is not None},
+        values,
+        pseudo_values,
         bool(first.confirms),
         _find_places(rows),
     )
+
+
+def _merge(
+    values: Mapping[Round, float], parts: Mapping[Round, Histogram], percent: float
+) -> tuple[dict[Round, float], Sample | None]:
+    """(the percentile of each repetition, the sample of that of all their I/Os together); no values if too few I/Os are
+    beyond it. values: percentiles of the tool, which has finer bins; repetitions with few I/Os have none."""
+    total = Histogram.merged(parts.values())
+    if total is None or not (merged := total.percentiles([percent])):
+        return {}, None
+    each = {key: values.get(key) or part.percentile(percent) for key, part in parts.items()}
+    # a percentile of a sum lies between those of its parts, which the tool knows better
+    figure = min(max(merged[0], min(each.values())), max(each.values()))
+    return each, statistics.jackknife(figure, {k: total.without(part).percentile(percent) for k, part in parts.items()})
+
+
+def _find_histograms(rows: Iterable[ResultRow], known: Mapping[RowKey, Histogram]) -> dict[Round, Histogram]:
+    """The histograms of the repetitions that count."""
+    return {round_of(row): known[_key(row)] for row in rows if row.verdict in COUNTED and _key(row) in known}
+
+
+def round_of(row: ResultRow) -> Round:
+    """Key of a repetition in a sample."""
+    return row.session, row.repetition or 0
+
+
+def _key(row: ResultRow) -> RowKey:
+    return row.point, row.phase, row.repetition or 0
 
 
 def _find_places(rows: Iterable[ResultRow]) -> list[MeasuredOn]:

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as Xml
 
 from iosweep.analysis import acceptance
 from iosweep.analysis.acceptance import Decision, Outcome
-from iosweep.analysis.summary import summarize
+from iosweep.analysis.summary import summarize_campaign
 from iosweep.commands import campaigns
 from iosweep.commands.check import read_outcome
 from iosweep.commands.terminal import Printer, prose, write_output
@@ -65,7 +65,7 @@ def run(arguments: Namespace) -> int:
 
 def _decide(campaign: Campaign, file: Path | None) -> list[Decision]:
     """Raises ConfigError where criteria are wrong, CommandError where there are none."""
-    results = summarize(campaign.rows)
+    results = summarize_campaign(campaign)
     if file is None:
         if not campaign.about.accept:
             lacking = "the campaign was planned without criteria; `--with FILE` takes those of a file"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from iosweep.analysis import comparison
 from iosweep.analysis.comparison import AT_LEAST, Comparison, Difference, NamedCampaign, Versus, values_over
-from iosweep.analysis.summary import FIGURES, PointSummary, summarize
+from iosweep.analysis.summary import FIGURES, PointSummary, summarize_campaign
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, write_output
 from iosweep.config import criteria
@@ -87,7 +87,7 @@ def _compare(arguments: Namespace) -> list[Versus]:
     unique = len({path.name for path in paths}) == len(paths)
     tables = [campaigns.load_tables(path, ExitCode.USAGE) for path in paths]
     first, *others = (
-        NamedCampaign(path.name if unique else str(path), path, campaign, tuple(summarize(campaign.rows)))
+        NamedCampaign(path.name if unique else str(path), path, campaign, tuple(summarize_campaign(campaign)))
         for path, campaign in zip(paths, tables, strict=True)
     )
     column = _COLUMNS.get(arguments.figure, "")

@@ -11,7 +11,7 @@ from iosweep.analysis import formats
 from iosweep.analysis import history as words
 from iosweep.analysis.comparison import NamedCampaign
 from iosweep.analysis.history import History, groups, history, unlike
-from iosweep.analysis.summary import summarize
+from iosweep.analysis.summary import summarize_campaign
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, prose, say, table, write_output
 from iosweep.errors import CommandError, ExitCode
@@ -70,7 +70,7 @@ def _dated(names: Sequence[str]) -> Iterator[NamedCampaign]:
             say(f"left out: {error}", file=sys.stderr)
             continue
         if any(row.started for row in campaign.rows):
-            yield NamedCampaign(results.name, results, campaign, tuple(summarize(campaign.rows)))
+            yield NamedCampaign(results.name, results, campaign, tuple(summarize_campaign(campaign)))
         else:
             say(f"left out: {results} has no measured repetition with a date", file=sys.stderr)
 

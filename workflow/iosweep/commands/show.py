@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 from iosweep.analysis import acceptance, caveats, formats
-from iosweep.analysis.summary import Metric, PointSummary, count_results, summarize
+from iosweep.analysis.summary import Metric, PointSummary, count_results, summarize_campaign
 from iosweep.commands import accept, campaigns
 from iosweep.commands.check import Outcome, read_outcome
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
@@ -45,7 +45,7 @@ def run(arguments: Namespace) -> int:
     results = campaigns.find(arguments.campaign)
     campaign = campaigns.load_tables(results)
     with working(f"reading {results} ..."):
-        outcome, summary = read_outcome(results), summarize(campaign.rows)
+        outcome, summary = read_outcome(results), summarize_campaign(campaign)
     if arguments.json:
         sys.stdout.write(to_json(_document(campaign, sort_results(summary, campaign.about.sweeps), outcome)))
     elif arguments.all:

@@ -35,6 +35,7 @@ class RepeatedFigure:
     pool: tuple[str, int]  # tool and number of nodes; points with the same pool scatter alike
     phase: str
     values: dict[Round, float] = field(default_factory=dict)
+    pseudo_values: Sample | None = None  # if the figure is not the mean of the values
     confirms: bool = False  # the repetitions confirm a best point
     measured_on: list[MeasuredOn] = field(default_factory=list)
     exact: list[tuple[object, ...]] = field(default_factory=list)  # figure and TIMES of each repetition with times
@@ -53,9 +54,14 @@ class RepeatedFigure:
         return len(set(self.measured_on)) < 2 or host_sets(self.measured_on) < 2 or in_turn(self.measured_on)
 
     @property
+    def logs(self) -> Sample | None:
+        """A sample whose mean is the logarithm of the figure; None without values, or with one of zero."""
+        return self.pseudo_values or statistics.make_sample(self.values)
+
+    @property
     def sample(self) -> Sample | None:
-        """For statistics; None without values, with one of zero, or if the repetitions are not of one thing."""
-        return statistics.make_sample(self.values) if self.comparable else None
+        """The same for statistics; None also if the repetitions are not of one thing."""
+        return self.logs if self.comparable else None
 
 
 #: (point, phase, whether the repetitions confirm a best point) -> the headline figure of these repetitions.

@@ -133,6 +133,15 @@ def make_sample(values: Mapping[Round, float]) -> Sample | None:
     return {key: math.log(value) for key, value in values.items()}
 
 
+def jackknife(figure: float, without: Mapping[Round, float]) -> Sample:
+    """A sample whose mean is the logarithm of a figure of all repetitions together, such as a percentile, and whose
+    scatter is that of the figures `without` each of them: pseudo-values (J. W. Tukey, 1958), without their correction
+    of the bias."""
+    logs = {key: math.log(value) for key, value in without.items()}
+    mean = fmean(logs.values())
+    return {key: math.log(figure) + (len(logs) - 1) * (mean - log) for key, log in logs.items()}
+
+
 def estimate(samples: Sequence[Sample], noise: Noise | None = None) -> Estimate | None:
     """The mean of a point, or of several points with equal weights; None with fewer than two rounds and no noise.
 

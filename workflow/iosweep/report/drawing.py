@@ -13,7 +13,7 @@ import altair as alt
 from altair.utils import schemapi
 
 from iosweep.analysis import formats
-from iosweep.analysis.summary import summarize
+from iosweep.analysis.summary import summarize_campaign
 from iosweep.files import safe_paths
 from iosweep.report.figures import Figure, Panel, figures
 from iosweep.tables import reader
@@ -239,7 +239,7 @@ def export(results: Path) -> list[Path]:
 
     made = []
     with safe_paths.folder(results, reader.FIGURES, make=True) as folder:
-        for figure in figures(campaign, summarize(campaign.rows)):
+        for figure in figures(campaign, summarize_campaign(campaign)):
             if figure.panels:
                 # without allowed URLs, a specification cannot make the converter fetch anything
                 svg = vl_convert.vegalite_to_svg(_drawable(with_values(figure)), allowed_base_urls=[])

@@ -18,12 +18,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from iosweep.analysis import acceptance, caveats, formats
-from iosweep.analysis.summary import summarize
+from iosweep.analysis.summary import summarize_campaign
 from iosweep.files import safe_paths
 from iosweep.report import answer, drawing, quality, results_table, system
 from iosweep.report.figures import figures
 from iosweep.tables import reader
-from iosweep.tables.reader import load, load_latencies, load_series
+from iosweep.tables.reader import load, load_series
 from iosweep.text import human_count
 
 _HERE = Path(__file__).parent
@@ -124,16 +124,15 @@ def render(results: Path) -> str:
     """
     campaign = load(results)
     about = campaign.about
-    summary = results_table.sort_results(summarize(campaign.rows), about.sweeps)
+    summary = results_table.sort_results(summarize_campaign(campaign), about.sweeps)
     drawings = figures(campaign, summary)
     shares = acceptance.published_shares(summary, about.sweeps)
     repetitions = results_table.find_typical_repetitions(summary)
-    latencies = load_latencies(results, results_table.find_counted_repetitions(summary))
     content = {
         "campaign": about.campaign,
         "symbols": caveats.VERDICT_SYMBOLS,
         "table": results_table.make_payload(summary, campaign.checks, shares),
-        "latencies": results_table.list_latencies(summary, latencies),
+        "latencies": results_table.list_latencies(summary),
         "series": results_table.draw_over_time(summary, repetitions, load_series(results, repetitions)),
         "figures": {
             figure.name: {

@@ -19,7 +19,7 @@ from iosweep.analysis.summary import (
     outcome,
     phase_order,
 )
-from iosweep.histograms import Histogram, Series, summed
+from iosweep.histograms import Series, summed
 from iosweep.judge.agreement import COUNTED
 from iosweep.judge.findings import join_reasons
 from iosweep.plan.model import SweepFacts
@@ -413,16 +413,7 @@ def _drawing(title: str, units: Sequence[Unit], named: Sequence[tuple[str, Serie
     yield Drawing(title, unit.name, tuple(lines), len(means) - len(drawn))
 
 
-def find_counted_repetitions(results: Sequence[PointSummary]) -> set[tuple[str, str, int]]:
-    """(point, phase, repetition) of the repetitions whose latencies are in the report."""
-    rows = (row for result in results for row in result.rows if "latency_mean_s" in row.figures)
-    return {(r.point, r.phase, r.repetition) for r in rows if r.verdict in COUNTED and r.repetition and not r.confirms}
-
-
-def list_latencies(results: Sequence[PointSummary], known: Mapping[tuple[str, str], Histogram]) -> dict[str, object]:
+def list_latencies(results: Sequence[PointSummary]) -> dict[str, object]:
     """For the page's script: percents, and the latencies of each result at these in seconds (empty without any)."""
-    merged = [known.get((result.point, result.phase)) for result in results]
-    return {
-        "percents": PERCENTS,
-        "of": [[float(f"{value:.3g}") for value in one.percentiles(PERCENTS)] if one else [] for one in merged],
-    }
+    latencies = [[float(f"{value:.4g}") for value in result.percentiles(PERCENTS)] for result in results]
+    return {"percents": PERCENTS, "of": latencies}

@@ -172,14 +172,26 @@ class NodeRow(NodeFacts, frozen=True, kw_only=True):
 NO_BUILDS: Mapping[str, BuildDocument] = {}
 
 
+#: (point, phase, repetition)
+RowKey = tuple[str, str, int]
+#: Reads the latency histograms of these rows; of those that have one.
+HistogramReader = Callable[[Collection[RowKey]], Mapping[RowKey, Histogram]]
+
+
+def no_histograms(_: Collection[RowKey]) -> Mapping[RowKey, Histogram]:
+    """Stands in for the histograms of rows that have none."""
+    return {}
+
+
 @dataclass(frozen=True)
 class Campaign:
-    """The tables of `results/<campaign>/` in memory."""
+    """The tables of `results/<campaign>/` in memory. histograms: reads that table, which few figures need."""
 
     rows: tuple[ResultRow, ...]
     checks: tuple[CheckRow, ...]
     nodes: tuple[NodeRow, ...]
     about: CampaignDocument  # campaign.json
+    histograms: HistogramReader = no_histograms
 
 
 # Reading
@@ -199,6 +211,7 @@ def load(results: Path) -> Campaign:
         checks=checks,
         nodes=tuple(read_rows(results, "nodes.parquet", partial(msgspec.convert, type=NodeRow))),
         about=about,
+        histograms=partial(load_histograms, results),
     )
 
 
@@ -235,22 +248,23 @@ def load_series(results: Path, repetitions: Mapping[PhaseKey, int]) -> dict[Phas
     return series
 
 
-def load_latencies(results: Path, counted: Collection[tuple[str, str, int]]) -> dict[PhaseKey, Histogram]:
-    """Read the latency histograms of these (point, phase, repetition), merged for each phase.
+def load_histograms(results: Path, keys: Collection[RowKey]) -> dict[RowKey, Histogram]:
+    """Read the latency histograms of these rows.
 
     Raises FileNotFoundError, documents.Damaged.
     """
-    merged: dict[PhaseKey, Histogram] = {}
+    histograms: dict[RowKey, Histogram] = {}
 
     def read(values: Mapping[str, Any]) -> None:
-        key = values["point"], values["phase"]
-        if (*key, values["repetition"]) in counted:
+        key = values["point"], values["phase"], values["repetition"]
+        if key in keys:
             histogram = Histogram.of_table(values["lowest_s"], values["factor"], values["counts"])
-            if total := Histogram.merged(filter(None, (merged.get(key), histogram))):
-                merged[key] = total
+            if histogram.total:
+                histograms[key] = histogram
 
-    read_rows(results, "histograms.parquet", read, points={point for point, _, _ in counted})
-    return merged
+    if keys:
+        read_rows(results, "histograms.parquet", read, points={point for point, _, _ in keys})
+    return histograms
 
 
 def read_row(

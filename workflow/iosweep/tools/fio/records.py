@@ -16,7 +16,7 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from iosweep.files.documents import misfit
-from iosweep.histograms import SLOWER_IOS, Histogram, bin_of
+from iosweep.histograms import LAST_BIN_NS, SLOWER_IOS, Histogram, bin_of
 
 #: Largest whole number of the tables.
 LARGEST = 2**63 - 1
@@ -133,8 +133,6 @@ PERCENTILES = {
     "p99_5": "99.500000",
     "p99_9": "99.900000",
 }
-#: The last bin of fio's histogram: a percentile in it is this or more.
-LAST_BIN_NS = 17_112_760_320
 #: column suffix -> I/Os that tell the percentile.
 _LEAST = {name: round(SLOWER_IOS * 100 / (100 - float(key))) for name, key in PERCENTILES.items()}
 _OF_COMPLETION = ("mean", "p50", "p99", "p99_5", "p99_9")
