@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import results_factory as factory
-from iosweep.analysis.summary import PointSummary, summarize, summarize_campaign
+from iosweep.analysis import acceptance, formats
+from iosweep.analysis.summary import summarize, summarize_campaign
+from iosweep.config import criteria
+from iosweep.config.criteria import Criterion
 from iosweep.histograms import Series
-from iosweep.report import results_table
+from iosweep.report import answer, figures, results_table
 from iosweep.tables.reader import load
 from results_factory import row, sweep
 
@@ -53,17 +57,29 @@ def test_lines_are_short_and_rounded_and_have_gaps_where_nothing_was_read() -> N
     assert drawn(line((math.nan, math.nan))) == {}
 
 
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> PointSummary:
-    one = sweep("one", ["rand_read"], {"threads_per_node": [1]})
-    directory = factory.make(tmp_path_factory.mktemp("measured"), [one])
-    (result,) = summarize_campaign(load(directory))
-    return result
-
-
-def test_latencies_by_percentile_are_those_of_the_figures(measured: PointSummary) -> None:
-    found: Any = results_table.list_latencies([measured, RESULT])
+def test_a_percentile_is_the_same_wherever_it_is_shown(tmp_path: Path) -> None:
+    made = factory.make(tmp_path, [sweep("one", ["rand_read"], {"queue_depth": [1, 4]})])
+    campaign = load(made)
+    results = summarize_campaign(campaign)
+    figure = results[0].figure("latency_p99_s")
+    assert figure != pytest.approx(summarize(campaign.rows)[0].figure("latency_p99_s"), rel=1e-4)
+    found: Any = results_table.list_latencies([results[0], RESULT])
     (of, none) = found["of"]
     assert (of, none) == (sorted(of), [])
-    for percent, name in ((50, "p50"), (99, "p99"), (99.9, "p99_9")):
-        assert of[found["percents"].index(percent)] == pytest.approx(measured.figure(f"latency_{name}_s"), rel=1e-3)
+    selector = criteria.parse_selector("rand_read p99")
+    criterion = Criterion(name="", selector=selector, threshold=criteria.threshold("<= 1 s", selector))
+    [decided] = acceptance.decide(campaign, results, [criterion])
+    table = results_table.make_payload(results, [], {})
+    (cell,) = (cell for column, cell in zip(table.columns, table.rows[0], strict=True) if column.title == "p99")
+    drawn = [(one.panels[0].unit, m) for one in figures.figures(campaign, results) for m in one.marks]
+    ((unit, mark),) = ((u, m) for u, m in drawn if (m.measure, m.point) == ("p99", results[0].point))
+    assert (unit, mark.y is not None) == ("µs", True)
+    cards = [card.more for group in answer.make_groups(results) for card in group.cards]
+    assert f"p99 {formats.quantity(figure, formats.LATENCY)}" in cards
+    assert decided.measured
+    assert [
+        of[found["percents"].index(99)],
+        decided.measured.metric.figure,
+        cell * 1e-6,
+        (mark.y or 0) * 1e-6,
+    ] == pytest.approx([figure] * 4, rel=1e-3)

@@ -216,11 +216,11 @@ def _rate_figure(cut: Slice, quantity: str, phase: str | None, origin: str) -> F
     drawable = [result for result in results if _metrics(result, lines)]
     if quantity in ("latency", "iops") and not drawable:
         return None  # the figure of throughput says why
-    # error bars that all results have: intervals, else ranges; a percentile has no interval
+    # error bars that all results have: intervals, else ranges
     bars = "none"
     if any(result.used > 1 for result in drawable):
         metrics = [metric for result in drawable for _, metric in _metrics(result, lines)]
-        bars = "range" if len(lines) > 1 or any(metric.ci95_share is None for metric in metrics) else "ci95"
+        bars = "range" if any(metric.ci95_share is None for metric in metrics) else "ci95"
 
     if phase is None or cut.facet is None:
         parts = [(formats.phase(own), [r for r in results if r.phase == own]) for own in _phases(results)]

@@ -88,14 +88,15 @@ write_ops_per_s float Writes per second; null where none are asked for.
 latency_min_s float Lowest latency of an I/O, as its caller waits (fio's lat; of metadata the operation, fio's clat).
 latency_mean_s float Mean of these latencies.
 latency_stddev_s float Their standard deviation.
-latency_p50_s float Their median, from the histogram; a percentile is null with fewer than 10 I/Os beyond it.
+latency_p50_s float Their median, from the histogram; a percentile is null with fewer than 10 I/Os beyond it. Reports
+  show that of all repetitions' I/Os together; of outputs without histograms the geometric mean of the repetitions.
 latency_p95_s float Their 95th percentile.
 latency_p99_s float Their 99th percentile.
 latency_p99_5_s float Their 99.5th percentile.
 latency_p99_9_s float Their 99.9th percentile.
 latency_max_s float The highest of them.
 completion_latency_mean_s float Mean latency after the submission (fio's clat); null for metadata.
-completion_latency_p50_s float Median of these latencies.
+completion_latency_p50_s float Median of these latencies; reports show the geometric mean of the repetitions.
 completion_latency_p99_s float Their 99th percentile.
 completion_latency_p99_5_s float Their 99.5th percentile, which WEKA's page quotes.
 completion_latency_p99_9_s float Their 99.9th percentile.
