@@ -20,7 +20,7 @@ from statistics import fmean, median
 import campaigns
 from iosweep.analysis import headline
 from iosweep.analysis.comparison import ALPHA, AT_LEAST, compare, match
-from iosweep.analysis.summary import summarize
+from iosweep.analysis.summary import summarize, summarize_campaign
 from iosweep.tables.make import make_tables
 from iosweep.tables.reader import ResultRow, load
 from measure import IOSWEEP, CannotRun, Row, Size, child
@@ -156,7 +156,7 @@ def _campaign(size: Size, work: Path, name: str) -> Path:
 def _headlines(results: Path) -> dict[str, Told]:
     """Phase -> what the first screen of the report says."""
     campaign = load(results)
-    summary = summarize(campaign.rows)
+    summary = summarize_campaign(campaign)
     found = {}
     for phase in dict.fromkeys(one.phase for one in summary):
         best = headline.find_highest([one for one in summary if one.phase == phase])

@@ -62,7 +62,7 @@ def test_a_percentile_is_the_same_wherever_it_is_shown(tmp_path: Path) -> None:
     campaign = load(made)
     results = summarize_campaign(campaign)
     figure = results[0].figure("latency_p99_s")
-    assert figure != pytest.approx(summarize(campaign.rows)[0].figure("latency_p99_s"), rel=1e-4)
+    assert figure and figure != pytest.approx(summarize(campaign.rows)[0].figure("latency_p99_s"), rel=1e-4)
     found: Any = results_table.list_latencies([results[0], RESULT])
     (of, none) = found["of"]
     assert (of, none) == (sorted(of), [])
@@ -76,7 +76,7 @@ def test_a_percentile_is_the_same_wherever_it_is_shown(tmp_path: Path) -> None:
     assert (unit, mark.y is not None) == ("µs", True)
     cards = [card.more for group in answer.make_groups(results) for card in group.cards]
     assert f"p99 {formats.quantity(figure, formats.LATENCY)}" in cards
-    assert decided.measured
+    assert decided.measured and isinstance(cell, float)
     assert [
         of[found["percents"].index(99)],
         decided.measured.metric.figure,
