@@ -57,7 +57,7 @@ def test_it_is_read_as_it_was_written_and_nothing_else_is() -> None:
     one = of([90_000, 110_000, 2_000_000])
     assert Histogram.of_table(one.lowest_s, FACTOR, one.counts) == one
     wrong: list[tuple[float, float, list[float | None]]] = [
-        (0.0, FACTOR, [1.0]), (1e-6, 2.0, [1.0]), (1e-6, FACTOR, [-1.0]), (1e-6, FACTOR, [None]),
+        (0.0, FACTOR, [1.0]), (1e-6, 2.0, [1.0]), (1e-6, FACTOR, [-1.0]), (1e-6, FACTOR, [None]), (1e-6, FACTOR, []),
     ]  # fmt: skip
     for lowest_s, factor, counts in wrong:
         with pytest.raises(ValueError, match="do not write"):

