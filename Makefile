@@ -74,7 +74,6 @@ lint: ## style, types, schema and workflow
 	@$(RUN) snakefmt --check Snakefile workflow/rules
 	@$(RUN) python scripts/generate --check
 	@$(RUN) python scripts/lint-workflow
-	@$(RUN) python scripts/draw-rooms --check
 	@scripts/docs
 
 .PHONY: docs

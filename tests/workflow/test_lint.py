@@ -20,7 +20,6 @@ CHECKS = {
     "rules": [BIN / "snakefmt", "--check", "Snakefile", "workflow/rules"],
     "generated files": [sys.executable, "scripts/generate", "--check"],
     "workflow": [sys.executable, "scripts/lint-workflow"],
-    "picture of the rooms": [sys.executable, "scripts/draw-rooms", "--check"],
     "documentation": ["scripts/docs"],
 }
 
