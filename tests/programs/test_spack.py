@@ -59,7 +59,7 @@ class Site(Campaign, Marked):
 
     def build(self, code=0):
         """What the command of the rule says, in this process."""
-        assert cli.main(["tools", "build", str(self.file)]) == code
+        assert cli.main(["tools", str(self.file)]) == code
         return self.capsys.readouterr().err
 
     def installs(self):
@@ -162,7 +162,7 @@ def test_nothing_is_built_where_spack_its_tools_or_the_network_are_not_there(sit
 def test_of_a_build_that_is_stopped_no_process_stays_and_the_next_goes_on(site):
     standin.play(site.spack, "waits")  # in the middle of fio, with a process below it
     process = subprocess.Popen(
-        [sys.executable, "-m", "iosweep", "tools", "build", str(site.file)], env=site.environment,
+        [sys.executable, "-m", "iosweep", "tools", str(site.file)], env=site.environment,
         stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     wait_for(lambda: site.processes("sleep"), over=over(process))

@@ -17,4 +17,4 @@ if CAMPAIGN.tools:
         message:
             "tools: with Spack, in {params.root}"
         shell:
-            "{IOSWEEP:q} {rule} build {params.config:q} {params.given:q} --works-for $PPID"
+            "{IOSWEEP:q} {rule} {params.config:q} {params.given:q} --works-for $PPID"

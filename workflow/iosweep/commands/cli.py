@@ -35,12 +35,12 @@ COMMANDS = {
     "clean": ("clean", "show the files that campaigns left on the target; remove them with --yes"),
     "parse": ("parse", "convert output of fio, IOR and mdtest, in files and directories, to JSON"),
     "ingest": ("ingest", "make a campaign of outputs of fio, IOR, mdtest or IO500 that others made"),
-    "tools": ("tools", "list the benchmark tools"),
 }
 #: Commands that the rules of the workflow call. `iosweep --help` does not list them.
 RULES = {
     "measure": ("measure", "measure what is left of an allocation"),
     "tables": ("tables", "make the tables from the store"),
+    "tools": ("tools", "build the benchmark tools with Spack"),
 }
 
 
