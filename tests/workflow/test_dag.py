@@ -68,6 +68,16 @@ def test_only_narrows_what_is_left_and_not_the_plan(tmp_path: Path) -> None:
     assert load(tmp_path, nodes=(1, 4), only=".4n.").left == {}
 
 
+def test_a_session_waits_for_those_before_it_that_are_measured_now(tmp_path: Path) -> None:
+    found = load(tmp_path, nodes=(1, 4), given={"sessions": "3"})
+    assert [len(found.earlier(name)) for name in found.work] == [0, 0, 1, 1, 2, 2]
+    assert found.earlier("4-nodes-session2") == [found.manifest("4-nodes")]
+    done = replace(found, work=found.work | {"1-node": replace(found.work["1-node"], points={})})
+    done.manifest("1-node").parent.mkdir(parents=True)
+    done.manifest("1-node").touch()
+    assert done.earlier("1-node-session3") == [done.manifest("1-node-session2")]
+
+
 def test_campaign_and_target_from_the_command_line(tmp_path: Path) -> None:
     plain = load(tmp_path)
     found = load(tmp_path, given={"campaign": "nightly", "target": "/mnt/x"})

@@ -103,6 +103,12 @@ class Dag:
         """Allocations that get a job: repetitions are left, or they have no manifest."""
         return [name for name, work in self.work.items() if work.points or not self.manifest(name).exists()]
 
+    def earlier(self, allocation: str) -> list[Path]:
+        """What the job of an allocation waits for: the manifests of earlier sessions that get a job too."""
+        own = self.work[allocation].allocation
+        others = {name: self.work[name].allocation for name in self.to_run}
+        return [self.manifest(n) for n, a in others.items() if a.nodes == own.nodes and a.session < own.session]
+
     @property
     def overrides(self) -> list[str]:
         """`given` as options of our commands."""

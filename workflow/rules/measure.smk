@@ -6,6 +6,7 @@
 rule measure:
     input:
         tools=[CAMPAIGN.tools.file] if CAMPAIGN.tools else [],
+        earlier=lambda wildcards: CAMPAIGN.earlier(wildcards.allocation),
     output:
         RESULTS / "manifests" / "{allocation}.jsonl",
     log:
