@@ -81,6 +81,7 @@ def verdicts(found: Comparison) -> dict[str, int]:
     ("speed", "expected"),
     [
         (lambda *_: 0.8, ["all results (24)"]),
+        (lambda _, __, threads: 0.5 + 0.03 * threads, ["all results (24)"]),
         (lambda phase, *_: 0.85 if phase.startswith("seq") else 1, ["all sequential I/O (12)"]),
         (lambda phase, *_: 0.85 if phase.endswith("write") else 1, ["all writes (12)"]),
         (lambda phase, *_: 0.85 if phase == "seq_read" else 1, ["sequential reads (6)"]),

@@ -50,7 +50,7 @@ _NOT_IN_TURN = "Not proof of the cause: these values were not measured in turn, 
 # the results that both sides have
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pair:
     """The same phase of the same point in two campaigns, or of two points of a campaign that differ in one axis."""
 
@@ -117,11 +117,13 @@ def values_over(results: Iterable[PointSummary], column: str) -> list[Value]:
 #: What a comparison rests on: pairs of one campaign, round by round; sessions of two campaigns; or the rounds of each
 #: side, which cannot tell a change of the system from the difference between two days.
 Design = Literal["pairs", "sessions", "rounds"]
-_RATIOS: Mapping[Design, Callable[[Sequence[tuple[Sample, Sample]]], Estimate | None]] = {
+_RATIOS = {
     "pairs": statistics.ratio,
     "sessions": statistics.ratio_of_sessions,
     "rounds": statistics.ratio_of_rounds,
 }
+#: The repetitions of the second and of the first side of each pair.
+Samples = Mapping[Pair, tuple[Sample, Sample]]
 #: A phase under the same conditions.
 Kind = tuple[Conditions, str]
 
@@ -130,13 +132,12 @@ Kind = tuple[Conditions, str]
 class Difference:
     """The difference of one pair, or of a group of pairs.
 
-    samples: repetitions of the second and of the first side of each pair; estimate: their ratio, None if it cannot be
-    estimated (`why` says so); kind: the phase of the first pair; name: of a group that is not of one phase; where:
-    parameter values that the pairs of a group share; p: p-value, adjusted for all tests of the comparison.
+    estimate: ratio of the second side to the first, None if it cannot be estimated (`why` says so); kind: the phase of
+    the first pair; name: of a group that is not of one phase; where: parameter values that the pairs of a group share;
+    p: p-value, adjusted for all tests of the comparison.
     """
 
-    pairs: tuple[Pair, ...]
-    samples: tuple[tuple[Sample, Sample], ...]
+    samples: Samples
     estimate: Estimate | None
     kind: Kind
     name: str = ""
@@ -146,8 +147,12 @@ class Difference:
     why: str = ""
 
     @property
+    def pairs(self) -> tuple[Pair, ...]:
+        return tuple(self.samples)
+
+    @property
     def single(self) -> bool:
-        return len(self.pairs) == 1
+        return len(self.samples) == 1
 
     @property
     def changed(self) -> bool:
@@ -156,7 +161,7 @@ class Difference:
     @property
     def suspect(self) -> bool:
         """Whether any result is not valid."""
-        return any(result.verdict != "valid" for pair in self.pairs for result in (pair.a, pair.b))
+        return any(result.verdict != "valid" for pair in self.samples for result in (pair.a, pair.b))
 
 
 @dataclass(frozen=True)
@@ -207,19 +212,19 @@ def compare(matched: Matched, column: str = "", at_least: float = AT_LEAST) -> C
         conditions = headline_groups.conditions(pair.a.tool, pair.a.own_parameters)
         kind = headline_groups.of_phase(conditions, pair.a.phase), pair.a.phase
         estimate = None if why else _RATIOS[design]([samples])
-        singles.append(Difference((pair,), (samples,), estimate, kind, why=why))
+        singles.append(Difference({pair: samples}, estimate, kind, why=why))
     groups = list(_group([single for single in singles if single.estimate], design))
     families = [[g for g in groups if not g.where], [g for g in groups if g.where], singles]
     level = ALPHA / max(1, sum(any(diff.estimate for diff in family) for family in families))
     judged = [list(_judge(family, level, design, column, at_least)) for family in families]
     explained = _explain([diff for family in judged for diff in family], design, at_least)
-    verdicts = {id(pair): diff.verdict for diff in explained for pair in diff.pairs}
+    verdicts = {pair: diff.verdict for diff in explained for pair in diff.samples}
     return Comparison(
         design,
         column,
         at_least,
         (_count_sessions(a for _, (_, a) in measured), _count_sessions(b for _, (b, _) in measured)),
-        tuple(replace(diff, verdict=verdicts.get(id(diff.pairs[0]), diff.verdict)) for diff in judged[2]),
+        tuple(replace(diff, verdict=verdicts.get(diff.pairs[0], diff.verdict)) for diff in judged[2]),
         (*judged[0], *judged[1]),
         tuple(absent),
         tuple(explained),
@@ -279,14 +284,12 @@ def _group(singles: Sequence[Difference], design: Design) -> Iterator[Difference
         for name, members in (*wholes[: len(of_phases)], ("everything", singles))
         for column, value, subset in _split(members)
     ]
-    seen = set()
+    seen = []
     for name, where, members in (*((name, {}, members) for name, members in wholes), *parts):
-        key = frozenset(map(id, members))
-        if len(members) > 1 and key not in seen:
-            seen.add(key)
-            samples = tuple(member.samples[0] for member in members)
-            pairs = tuple(member.pairs[0] for member in members)
-            yield Difference(pairs, samples, _RATIOS[design](samples), members[0].kind, name, where)
+        samples = {pair: sides for member in members for pair, sides in member.samples.items()}
+        if len(samples) > 1 and samples.keys() not in seen:
+            seen.append(samples.keys())
+            yield Difference(samples, _RATIOS[design]([*samples.values()]), members[0].kind, name, where)
 
 
 def _split(members: Sequence[Difference]) -> Iterator[tuple[str, Value, list[Difference]]]:
@@ -334,39 +337,34 @@ def _smallest(family: Sequence[Difference], level: float) -> float | None:
 def _explain(differences: Sequence[Difference], design: Design, at_least: float) -> list[Difference]:
     """The changes to report, the largest first; each pair is in one of them at most. The largest uniform groups are
     chosen first, down to single results; then, of results that are left, groups that changed only in the mean."""
-    changed = sorted((diff for diff in differences if diff.changed), key=lambda diff: -len(diff.pairs))
+    changed = sorted((diff for diff in differences if diff.changed), key=lambda diff: -len(diff.samples))
     chosen: list[Difference] = []
-    covered: set[int] = set()
-    for diff, whole in (*((diff, True) for diff in changed), *((diff, False) for diff in reversed(changed))):
-        pairs = {id(pair) for pair in diff.pairs}
-        if not pairs & covered and not (whole and not _is_uniform(diff, differences, design, at_least)):
+    covered: set[Pair] = set()
+    for diff, alike in (*((diff, True) for diff in changed), *((diff, False) for diff in reversed(changed))):
+        if covered.isdisjoint(diff.samples) and not (alike and not _is_uniform(diff, differences, design, at_least)):
             chosen.append(diff)
-            covered |= pairs
-    return sorted(chosen, key=lambda diff: -len(diff.pairs) * abs(diff.estimate.log if diff.estimate else 0.0))
+            covered |= diff.samples.keys()
+    return sorted(chosen, key=lambda diff: -len(diff.samples) * abs(diff.estimate.log if diff.estimate else 0.0))
 
 
 def _is_uniform(group: Difference, differences: Sequence[Difference], design: Design, at_least: float) -> bool:
-    """Whether all parts of a group changed alike: none differs from its mean by more than noise and by more than what
-    matters, and beside each part that changed the rest did, too. Here a part has the noise that remains without the
-    disturbances that all members share."""
-    inside, center = (
-        {id(pair): samples for pair, samples in zip(group.pairs, group.samples, strict=True)},
-        group.estimate,
-    )
-    parts = [d for d in differences if len(d.pairs) < len(inside) and inside.keys() >= set(map(id, d.pairs))]
-    sides = (statistics.remove_rounds([samples[side] for samples in group.samples]) for side in (0, 1))
-    steady = dict(zip(inside, zip(*sides, strict=True), strict=True))
-    level, matters = ALPHA / max(1, len(parts)), math.log1p(at_least)
+    """Whether a group changed as one. Its parts differ from its mean by no more than noise, by less than what matters,
+    or by less than a quarter of the change. Beside each part that changed the rest did, too.
+
+    The noise of a part is what remains without the disturbances that all members share.
+    """
+    assert group.estimate
+    parts = [d for d in differences if len(d.samples) < len(group.samples) and d.samples.keys() <= group.samples.keys()]
+    sides = zip(*(statistics.remove_rounds(side) for side in zip(*group.samples.values(), strict=True)), strict=True)
+    steady, center = dict(zip(group.samples, sides, strict=True)), group.estimate
+    level, least = ALPHA / max(1, len(parts)), max(math.log1p(at_least), abs(center.log) / 4)
     for part in parts:
-        members = set(map(id, part.pairs))
-        own = _RATIOS[design]([steady[pair] for pair in members])
-        if not own or not center or part.verdict not in (group.verdict, "undecided"):
-            return False
-        if abs(own.log - center.log) >= matters and own.at(level).excludes(center.center):
+        own = _RATIOS[design]([steady[pair] for pair in part.samples])
+        if own and abs(own.log - center.log) >= least and own.at(level).excludes(center.center):
             return False
         if part.changed:
-            rest = _RATIOS[design]([samples for pair, samples in inside.items() if pair not in members])
-            if not rest or not rest.excludes(1.0) or rest.log * center.log < 0:
+            rest = _RATIOS[design]([sides for pair, sides in group.samples.items() if pair not in part.samples])
+            if not rest or not rest.excludes(1.0) or (rest.log > 0) != (center.log > 0):
                 return False
     return True
 
