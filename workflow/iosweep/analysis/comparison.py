@@ -1,9 +1,9 @@
 """Differences between two campaigns, or between two values of an axis of one: their size and certainty, what else
 changed, and their wording. Pure.
 
-A difference concerns a single result that both sides have, or a group of results. Three families (whole phases and
-unions of them; values of a parameter; single results) share the error level, and each is corrected for its number of
-tests (Holm): if nothing differs, at most one comparison in twenty reports a difference. What is reported is the
+A difference concerns a single result that both sides have, or a group of results. Four families (all results; phases
+and unions of them; values of a parameter; single results) share the error level, and each is corrected for its number
+of tests (Holm): if nothing differs, at most one comparison in twenty reports a difference. What is reported is the
 simplest set of differences that explains the figures.
 """
 
@@ -134,7 +134,8 @@ class Difference:
 
     estimate: ratio of the second side to the first, None if it cannot be estimated (`why` says so); kind: the phase of
     the first pair; name: of a group that is not of one phase; where: parameter values that the pairs of a group share;
-    p: p-value, adjusted for all tests of the comparison.
+    p: p-value, adjusted for all tests of the comparison; smallest: the smallest change, as a share, that is usually
+    found by this test.
     """
 
     samples: Samples
@@ -143,6 +144,7 @@ class Difference:
     name: str = ""
     where: Mapping[str, Value] = field(default_factory=dict)
     p: float = 1.0
+    smallest: float | None = None
     verdict: Verdict = "undecided"
     why: str = ""
 
@@ -171,8 +173,7 @@ class Comparison:
     column: the compared figure, "" for the headline of each phase; sessions: their number on each side; singles: a
     difference for each pair with figures on both sides, with the verdict of the difference that explains it; groups:
     differences of several pairs; explained: the simplest changes that explain all others, the largest first; a pair is
-    in one of them at most; smallest: change of a single result, and of a whole phase, as shares, that a comparison like
-    this one usually finds (None: unknown).
+    in one of them at most; smallest: the typical `smallest` of a single result, and of a whole phase.
     """
 
     design: Design
@@ -183,7 +184,7 @@ class Comparison:
     groups: tuple[Difference, ...]
     absent: tuple[Absent, ...]
     explained: tuple[Difference, ...]
-    smallest: tuple[float | None, float | None]
+    smallest: tuple[float | None, ...]
 
     def count(self, verdict: Verdict) -> int:
         """Number of results with this verdict."""
@@ -214,21 +215,26 @@ def compare(matched: Matched, column: str = "", at_least: float = AT_LEAST) -> C
         estimate = None if why else _RATIOS[design]([samples])
         singles.append(Difference({pair: samples}, estimate, kind, why=why))
     groups = list(_group([single for single in singles if single.estimate], design))
-    families = [[g for g in groups if not g.where], [g for g in groups if g.where], singles]
+    wholes = [group for group in groups if not group.where]
+    families = [wholes[:1], wholes[1:], [group for group in groups if group.where], singles]
     level = ALPHA / max(1, sum(any(diff.estimate for diff in family) for family in families))
-    judged = [list(_judge(family, level, design, column, at_least)) for family in families]
-    explained = _explain([diff for family in judged for diff in family], design, at_least)
+    *judged, singles = ([*_judge(family, level, design, column, at_least)] for family in families)
+    groups = [group for family in judged for group in family]
+    explained = _explain([*groups, *singles], design, at_least)
     verdicts = {pair: diff.verdict for diff in explained for pair in diff.samples}
     return Comparison(
         design,
         column,
         at_least,
         (_count_sessions(a for _, (_, a) in measured), _count_sessions(b for _, (b, _) in measured)),
-        tuple(replace(diff, verdict=verdicts.get(diff.pairs[0], diff.verdict)) for diff in judged[2]),
-        (*judged[0], *judged[1]),
+        tuple(replace(diff, verdict=verdicts.get(diff.pairs[0], diff.verdict)) for diff in singles),
+        tuple(groups),
         tuple(absent),
         tuple(explained),
-        (_smallest(singles, level), _smallest(families[0], level)),
+        tuple(
+            median(found) if (found := [diff.smallest for diff in members if diff.smallest]) else None
+            for members in (singles, [group for group in groups if not group.name and not group.where])
+        ),
     )
 
 
@@ -278,10 +284,12 @@ def _group(singles: Sequence[Difference], design: Design) -> Iterator[Difference
             *(name for name, holds in _UNIONS.items() if phase and holds(phase)),
         ):
             unions.setdefault(name, []).append(single)
-    wholes = [*(("", members) for members in of_phases.values()), *unions.items()]
+    wholes = sorted(
+        [*(("", members) for members in of_phases.values()), *unions.items()], key=lambda whole: -len(whole[1])
+    )
     parts = [
         (name, {column: value}, subset)
-        for name, members in (*wholes[: len(of_phases)], ("everything", singles))
+        for name, members in (*(("", members) for members in of_phases.values()), ("everything", singles))
         for column, value, subset in _split(members)
     ]
     seen = []
@@ -304,7 +312,8 @@ def _split(members: Sequence[Difference]) -> Iterator[tuple[str, Value, list[Dif
 def _judge(
     family: Sequence[Difference], level: float, design: Design, column: str, at_least: float
 ) -> Iterator[Difference]:
-    """Yield the differences of a family with their adjusted p-values and verdicts. level: share of ALPHA."""
+    """Yield the differences of a family with their adjusted p-values and verdicts. level: the part of ALPHA it has."""
+    tests = sum(diff.estimate is not None for diff in family)
     adjusted = iter(statistics.holm(diff.estimate.p() for diff in family if diff.estimate))
     for diff in family:
         if diff.estimate is None:
@@ -317,18 +326,11 @@ def _judge(
             verdict = "differs" if design == "rounds" else "better" if better else "worse"
         elif -at_least < low and high < at_least:
             verdict = "same"
-        yield replace(diff, p=p, verdict=verdict)
+        yield replace(diff, p=p, verdict=verdict, smallest=diff.estimate.smallest(level / tests))
 
 
 def lower_is_better(column: str) -> bool:
     return "latency" in column
-
-
-def _smallest(family: Sequence[Difference], level: float) -> float | None:
-    """The smallest change that is usually found in a member of a family, at the level that Holm leaves to each."""
-    estimates = [diff.estimate for diff in family if diff.estimate]
-    of_phases = [diff.estimate for diff in family if diff.estimate and not diff.name]
-    return median(one.smallest(level / len(estimates)) for one in of_phases) if of_phases else None
 
 
 # the simplest explanation
