@@ -1,6 +1,6 @@
-"""What the sources of the suites publish, read off the table of results."""
+"""Tables of mdtest's rates by operation; what the sources of the suites publish, read off the table of results."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,47 @@ import results_factory as factory
 from iosweep.analysis import acceptance
 from iosweep.analysis.summary import summarize
 from iosweep.report import results_table
+from iosweep.report.results_table import Table
 from iosweep.tables import reader
 from iosweep.tools import tools
 from results_factory import G, K, M
+
+OPERATIONS = [
+    *("Directory creation", "Directory stat", "Directory rename", "Directory removal"),
+    *("File creation", "File stat", "File read", "File removal"),
+]
+
+
+def metadata_of(*sweeps: factory.Sweep, **options: Any) -> list[Table]:
+    return results_table.make_metadata_tables(*factory.measured(*sweeps, **options))
+
+
+class TestMetadata:
+    def test_other_axes_have_a_table_each(self) -> None:
+        axes = {"threads_per_node": [1, 8], "unique_directory": [True, False], "file_size": [0, 4096]}
+        found = metadata_of(factory.mdtest("s", axes=axes))
+        assert {table.title for table in found} == {
+            f"s, {files}, {place}"
+            for files in ("empty files", "file size 4 KiB")
+            for place in ("own directories", "shared directory")
+        }
+        for table in found:
+            assert table.columns == ("1 thread per node", "8 threads per node")
+            assert [row.title for row in table.rows] == OPERATIONS  # also those that no file size has an effect on
+            assert all(cell.value for row in table.rows for cell in row.cells)
+
+    def test_what_is_not_valid_is_marked(self) -> None:
+        def spoil(row: Mapping[str, Any]) -> tuple[str, str] | None:
+            verdicts = {2: ("suspect", "duration: short"), 3: ("invalid", "no_errors: 1"), 4: ("missing", "no nodes")}
+            return verdicts.get(row["nodes"]) if row["phase"] == "stat" or row["nodes"] == 4 else None
+
+        (table,) = metadata_of(factory.mdtest(), spoil=spoil)
+        assert table.columns == ("1 node", "2 nodes", "3 nodes")  # of four nodes there is nothing to show
+        (of_stat,) = (row.cells for row in table.rows if row.title == "File stat")
+        assert [(bool(cell.value), cell.verdict) for cell in of_stat] == [
+            (True, "valid"), (True, "suspect"), (False, "invalid"),
+        ]  # fmt: skip
+
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples/mdtest/seeds"
 #: WEKA's tables of one client and of the cluster: (nodes, sweep, phase, threads, bytes of an I/O) -> AWS, SuperMicro in

@@ -107,23 +107,23 @@ class TestNodeCheck:
         found = self.of(8, speed=slow("node05", phases=["seq_read"]))
         assert found.odd == ("node05",)
         assert re.search(r"node05 \((49|50|51) % in sequential read 1 MiB\)", found.sentence)
-        assert [title for title, _ in found.rows][:3] == ["median of the nodes", "node05", "node01"]
-        assert found.tests == (
+        assert [row.title for row in found.table.rows][:3] == ["median of the nodes", "node05", "node01"]
+        assert found.table.columns == (
             "Sequential write 1 MiB", "Sequential read 1 MiB", "Random write 4 KiB", "Random read 4 KiB"
         )  # fmt: skip
-        (_, median), (_, slowest), *others = found.rows
-        assert [cell.share.startswith("slow ") for cell in slowest] == [False, True, False, False]
-        assert not any("slow" in cell.share for _, cells in others for cell in cells)
-        assert median[1].value.endswith(" GiB/s")
-        assert median[1].share == "± 10 % allowed"
+        median, slowest, *others = found.table.rows
+        assert [cell.lines[0].startswith("slow ") for cell in slowest.cells] == [False, True, False, False]
+        assert not any("slow" in cell.lines[0] for row in others for cell in row.cells)
+        assert median.cells[1].value.endswith(" GiB/s")
+        assert median.cells[1].lines == ("± 10 % allowed",)
 
     def test_of_two_nodes_none_is_odd_and_one_has_nothing_to_compare_with(self) -> None:
         found = self.of(2, speed=slow("node01", factor=0.3, phases=["rand_write"]))
         assert found.odd == ()
         assert "fewer do not tell which one is odd" in found.sentence
-        assert {cell.share for cell in found.rows[0][1]} == {""}
+        assert {cell.lines for cell in found.table.rows[0].cells} == {()}
         alone = self.of(1)
-        assert [cell.share for cell in alone.rows[0][1]] == ["100 %"] * 4
+        assert [cell.lines for cell in alone.table.rows[0].cells] == [("100 %",)] * 4
 
     def test_a_node_without_a_figure_is_named_and_is_not_odd(self) -> None:
         def fails(row: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -133,8 +133,7 @@ class TestNodeCheck:
         found = self.of(4, spoil=fails, speed=slow("node04", factor=1e-3, phases=["rand_read"]))
         assert found.odd == ()
         assert "node04 (random read 4 KiB)" in found.sentence
-        last = found.rows[4][1][3]
-        assert (last.value, last.verdict) == ("", "invalid")
+        assert (found.table.rows[4].cells[3].value, found.table.rows[4].cells[3].verdict) == ("", "invalid")
 
 
 class TestUnlikeNodes:

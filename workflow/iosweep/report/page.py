@@ -161,6 +161,7 @@ def render(results: Path) -> str:
         shown=len(summary),
         constant=results_table.describe_constant(summary),
         having=results_table.count_outcomes(summary),
+        metadata=results_table.make_metadata_tables(campaign, summary),
         checks=quality.summarize_checks(campaign.checks),
         coverage=quality.count_coverage(about.sweeps, summary),
         meanings=caveats.VERDICT_MEANINGS,

@@ -1,10 +1,11 @@
-"""The table of results: a row for each phase of a point, and what is behind it. Pure."""
+"""The table of results: a row for each phase of a point, and what is behind it; mdtest's rates by operation. Pure."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 from msgspec import Struct
@@ -12,9 +13,12 @@ from msgspec import Struct
 from iosweep.analysis import caveats, formats
 from iosweep.analysis.acceptance import PublishedShares
 from iosweep.analysis.formats import Unit
+from iosweep.analysis.slices import axes_of, split
 from iosweep.analysis.summary import (
     OUTCOMES,
     PointSummary,
+    distinct,
+    distinct_or_unknown,
     hosts_of,
     outcome,
     phase_order,
@@ -24,8 +28,11 @@ from iosweep.judge.agreement import COUNTED
 from iosweep.judge.findings import join_reasons
 from iosweep.plan.model import SweepFacts
 from iosweep.report.quality import Phase, find_open_checks
-from iosweep.tables.reader import CheckRow, PhaseKey, ResultRow, Value
+from iosweep.tables.reader import Campaign, CheckRow, PhaseKey, ResultRow, Value
 from iosweep.tools import Option, parameters
+from iosweep.tools.axes import NODES
+from iosweep.tools.mdtest.command import OPTIONS
+from iosweep.tools.mdtest.output import ROWS
 
 # the table
 
@@ -247,6 +254,100 @@ def _of_operations(attribute: str) -> _Read:
 def _scaled(value: float | None, unit: float) -> float | None:
     """Convert to a unit and round to six significant digits, to save bytes."""
     return None if value is None else float(f"{value / unit:.6g}")
+
+
+# mdtest's rates by operation
+
+
+@dataclass(frozen=True)
+class SummaryCell:
+    """A figure with its unit, "" without one, and smaller lines below it. verdict: "" if nothing was measured."""
+
+    value: str
+    lines: tuple[str, ...]
+    verdict: str
+
+
+@dataclass(frozen=True)
+class TableRow:
+    title: str
+    cells: tuple[SummaryCell, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """title: of its sweep, or its suite; about: conditions and parameters of all figures."""
+
+    title: str
+    about: str
+    columns: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+
+
+def make_metadata_tables(campaign: Campaign, results: Sequence[PointSummary]) -> list[Table]:
+    """Rates of mdtest by operation (rows) and an axis (columns): a table for each sweep and value of other axes."""
+    conditions = formats.conditions(results)
+    measured = [r for r in results if (r.tool, r.kind) == ("mdtest", "metadata")]
+    tables: list[Table] = []
+    for sweep in campaign.about.sweeps:
+        points = set(sweep.points)
+        mine = [result for result in measured if result.point in points]
+        for condition in dict.fromkeys(conditions[result.point] for result in mine):
+            own = [result for result in mine if conditions[result.point] == condition]
+            varying = [
+                axis
+                for axis in _AXES
+                if axis in axes_of(sweep) and len(distinct(result.parameters[axis] for result in own)) > 1
+            ]
+            for fixed, part in split(own, varying[1:]):
+                title = ", ".join([sweep.name, *(formats.named(name, value) for name, value in fixed.items())])
+                about = formats.describe(condition, "metadata")
+                across = varying[0] if varying else NODES.column
+                tables += _metadata(title, about, part, across, fixed)
+    return tables
+
+
+#: Candidates for the columns: the first axis that varies. Each combination of the other axes has its own table.
+_AXES = [NODES.column, *(option.column for option in OPTIONS.values())]
+
+
+def _metadata(
+    title: str, about: str, results: Sequence[PointSummary], across: str, fixed: Mapping[str, Value | None]
+) -> Iterator[Table]:
+    by_place = {(result.phase, result.parameters[across]): result for result in reversed(results)}
+    measured = {value for (_, value), result in by_place.items() if result.headline}
+    shown = [value for value in distinct_or_unknown(results, across) if value in measured]
+    if not shown:
+        return  # the first screen says why there are no figures
+    rows = [
+        TableRow(ROWS.get(phase, formats.phase(phase)), tuple(_cell(by_place.get((phase, value))) for value in shown))
+        for phase in sorted({result.phase for result in results}, key=phase_order)
+    ]
+    place = {name: distinct_or_unknown(results, name) for name in _AXES if name != across and name not in fixed}
+    same = [
+        formats.named(name, values[0]) for name, values in place.items() if len(values) == 1 and values[0] is not None
+    ]
+    columns = tuple(formats.named(across, value) for value in shown)
+    yield Table(title, "; ".join([about, *same]), columns, tuple(rows))
+
+
+def _cell(result: PointSummary | None) -> SummaryCell:
+    """The figure, and below it confidence interval, smallest and largest repetition, and standard deviation."""
+    if result is None:
+        return SummaryCell("", (), "")
+    metric = result.headline
+    if metric is None:
+        return SummaryCell("", (), result.verdict)
+    lines = []
+    if metric.sd is None:
+        lines.append("one repetition")
+    else:
+        if metric.ci95_share is not None:
+            lines.append(f"± {100 * metric.ci95_share:.1f} % (95 % CI)")
+        lines.append(f"min {formats.number(metric.low)}, max {formats.number(metric.high)}")
+        iterations = " iterations" if metric.iterations > 1 else ""
+        lines.append(f"std dev {formats.number(metric.sd)} (n = {metric.n * metric.iterations}{iterations})")
+    return SummaryCell(formats.number(metric.figure), tuple(lines), result.verdict)
 
 
 # behind a row: its repetitions

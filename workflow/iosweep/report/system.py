@@ -11,6 +11,7 @@ from iosweep.analysis import caveats, formats
 from iosweep.analysis.summary import PointSummary, worst
 from iosweep.judge.agreement import COUNTED
 from iosweep.node.cpus import CONFIGURATION, Overlap, listed, named, overlap, parse
+from iosweep.report.results_table import SummaryCell, Table, TableRow
 from iosweep.tables.reader import Campaign, CheckRow, NodeRow, ResultRow
 from iosweep.text import human_count, some
 from iosweep.tools.axes import TRANSFER_SIZE
@@ -142,24 +143,12 @@ def _size(value: int) -> str:
 
 
 @dataclass(frozen=True)
-class NodeCell:
-    """A figure of a node with its unit, "" without one, and its share of the median. verdict: "" if nothing was
-    measured."""
-
-    value: str
-    share: str
-    verdict: str
-
-
-@dataclass(frozen=True)
 class NodeCheck:
-    """The same tests on each node alone. odd: nodes that stand out, furthest first; rows: for each node, after the
-    median of the nodes, its title and a cell for each test."""
+    """The same tests on each node alone. odd: nodes that stand out, furthest first; table: a row for each node."""
 
     sentence: str
     odd: tuple[str, ...]
-    tests: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[NodeCell, ...]], ...]
+    table: Table
 
 
 #: A node within this share of the median never stands out.
@@ -234,9 +223,9 @@ def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck
     if len(hosts) > 1:
         cells = []
         for result, _, test in tests:
-            allowed = "" if test.allowed is None else f"± {_percent(test.allowed)} allowed"
-            cells.append(NodeCell(_quantity(result, test.median) if test.values else "", allowed, ""))
-        rows.append(("median of the nodes", tuple(cells)))
+            allowed = () if test.allowed is None else (f"± {_percent(test.allowed)} allowed",)
+            cells.append(SummaryCell(_quantity(result, test.median) if test.values else "", allowed, ""))
+        rows.append(TableRow("median of the nodes", tuple(cells)))
     for host in [*odd, *(host for host in hosts if host not in odd)]:
         cells = []
         for result, _, test in tests:
@@ -245,17 +234,17 @@ def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck
             if host in test.values:
                 figure, ratio = _quantity(result, test.values[host]), test.ratio(host)
                 share = f"{('slow ' if ratio < 1 else 'fast ') if test.stands_out(host) else ''}{_percent(ratio)}"
-            cells.append(NodeCell(figure, share, worst(verdicts) if verdicts else ""))
-        rows.append((host, tuple(cells)))
+            cells.append(SummaryCell(figure, (share,) if share else (), worst(verdicts) if verdicts else ""))
+        rows.append(TableRow(host, tuple(cells)))
+    table = Table(SUITE, "", tuple(title[:1].upper() + title[1:] for _, title, _ in tests), tuple(rows))
 
     without = []
     for host in hosts:
-        if lacking := [title for _, title, test in tests if test.values and host not in test.values]:
-            without.append(f"{host} ({', '.join(lacking)})")
+        if titles := [title for _, title, test in tests if test.values and host not in test.values]:
+            without.append(f"{host} ({', '.join(titles)})")
     enough = any(test.allowed is not None for *_, test in tests)
     sentence = _sentence(hosts, odd, standings, enough) + (f" No figure: {some(without, 4)}." if without else "")
-    titles = tuple(title[:1].upper() + title[1:] for _, title, _ in tests)
-    return NodeCheck(sentence, tuple(odd), titles, tuple(rows))
+    return NodeCheck(sentence, tuple(odd), table)
 
 
 def _sentence(hosts: Sequence[str], odd: Sequence[str], standings: Sequence[_Standing], enough: bool) -> str:
