@@ -69,3 +69,11 @@ def test_a_later_session_does_not_reopen_a_ramp(tmp_path: Path) -> None:
         stored[depth(plan, value)][2] = result(depth(plan, value), 2, rate)
     opened = open_repetitions(plan, stored, ())
     assert set(opened["1-node"].unneeded) == {depth(plan, 8), depth(plan, 16)}
+
+
+def test_a_ramp_skips_no_point_that_an_earlier_session_has(tmp_path: Path) -> None:
+    plan = planned(tmp_path, 2, axes={"queue_depth": [1, 2, 4, 8, 16]}, repetitions=1, ramp="queue_depth")
+    stored = measured(plan, {1: [1.0], 2: [2.0], 4: [4.0], 8: [4.0], 16: [4.0]})
+    for value in (1, 2, 4, 16):
+        stored[depth(plan, value)][2] = result(depth(plan, value), 2, 2.0)
+    assert left(plan, stored, {}, HERE) == {"1-node-session2": {depth(plan, 8): [2]}}
