@@ -151,9 +151,12 @@ def test_points_pair_if_they_differ_in_the_axis_only() -> None:
     assert comparison.values_over(results[::-1], "queue_depth") == [1, 16]
 
 
-def test_values_that_were_not_measured_in_turn_only_differ() -> None:
-    rows = [*make_rows(1), *make_rows(2, engine="io_uring", run="later", speed=lambda *_: 0.8)]
-    found = compare(match_over(summarize(rows), "ioengine", "libaio", "io_uring"))
+@pytest.mark.parametrize("session", ["later", None])
+def test_values_that_were_not_measured_in_turn_only_differ(session: str | None) -> None:
+    """An ingested output does not tell its session."""
+    after = make_rows(2, engine="io_uring", speed=lambda *_: 0.8, session=session)
+    before = make_rows(1, **{} if session else {"session": None})
+    found = compare(match_over(summarize([*before, *after]), "ioengine", "libaio", "io_uring"))
     assert (found.design, verdicts(found)) == ("rounds", {"differs": 6})
 
 

@@ -37,7 +37,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make(place, "after-3", seed=2, place=in_sessions, repetitions=9, speed=lambda row: slow(row) ** 4)
     axes = {"ioengine": ["libaio", "io_uring"], "transfer_size": [4096, 65536]}
     engines = factory.sweep("engines", ["rand_read", "rand_write"], axes)
-    make(place, "engines", sweeps=[engines], speed=lambda row: 0.8 if row["ioengine"] == "io_uring" else 1)
+    make(
+        place,
+        "engines",
+        sweeps=[engines],
+        place=lambda *_: ("7", [factory.NODE]),
+        speed=lambda row: 0.8 if row["ioengine"] == "io_uring" else 1,
+    )
     make(place, "deep", sweeps=[factory.sweep("d", ["rand_read"], {"threads_per_node": [1, 2], "queue_depth": [4]})])
     make(place, "invalid-1", seed=3, spoil=lambda _: ("invalid", "no_errors: 3 I/O errors"))
     return place

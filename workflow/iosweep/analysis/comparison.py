@@ -252,7 +252,8 @@ def _obstacle(design: Design, pair: Pair, samples: tuple[Sample, Sample]) -> str
     if not all(samples):
         return "a figure of zero"
     if design == "pairs":
-        return "" if len(samples[0].keys() & samples[1].keys()) > 1 else "fewer than two rounds in common"
+        rounds = [session for session, _ in samples[0].keys() & samples[1].keys() if session]  # unknown if ingested
+        return "" if len(rounds) > 1 else "fewer than two rounds in common"
     if design == "sessions":
         return "" if all(_count_sessions([sample]) > 1 for sample in samples) else "measured in one session"
     if any(len(sample) < 2 for sample in samples):
