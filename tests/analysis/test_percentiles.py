@@ -63,6 +63,13 @@ def test_a_slow_mode_decides_the_tail_and_widens_the_interval() -> None:
     assert (found.n, found.estimate is None, found.interval, found.grade) == (5, False, None, None)
 
 
+def test_a_percentile_between_two_modes_has_no_narrow_interval() -> None:
+    shares = (0.005, 0.005, 0.02, 0.02, 0.02)  # of slow I/Os: 1.4 % of all, 1.25 to 1.6 % without one repetition
+    parts = [Histogram.merged([spread(1e-3, round(1e5 * (1 - s))), spread(0.02, round(1e5 * s))]) for s in shares]
+    found = measured(parts)
+    assert found and found.estimate and found.interval is None
+
+
 def test_equal_repetitions_have_exactly_their_own_percentile() -> None:
     found = measured([spread(1e-3)] * 3, latency_p99_s=2.5e-3)
     assert found and found.figure == pytest.approx(2.5e-3, rel=1e-12)

@@ -118,7 +118,7 @@ class Histogram:
     @property
     def total(self) -> int:
         """Number of I/Os."""
-        return self._cumulative[-1]
+        return sum(self.counts)
 
     @cached_property
     def _cumulative(self) -> list[int]:
@@ -135,7 +135,7 @@ class Histogram:
     def percentile(self, percent: float) -> float:
         """The latency in seconds below which this percent of the I/Os are, interpolated inside a bin on its logarithmic
         scale."""
-        target = percent / 100 * self.total
+        target = percent / 100 * self._cumulative[-1]
         index = min(bisect_left(self._cumulative, target), len(self.counts) - 1)
         part = 1 - (self._cumulative[index] - target) / (self.counts[index] or 1)
         return float(FACTOR ** (self.first + index - 1 + part) * 1e-9)
@@ -143,10 +143,10 @@ class Histogram:
     def percentiles(self, wanted: Sequence[float]) -> list[float]:
         """The same of several percents, which ascend. The list ends where fewer than SLOWER_IOS I/Os are above, and at
         fio's last bin."""
-        found: list[float] = []
+        found, total = list[float](), self.total
         for percent in wanted:
-            latency_s, above = self.percentile(percent), (1 - percent / 100) * self.total
-            if above < SLOWER_IOS - 1e-9 * self.total or latency_s * FACTOR > LAST_BIN_NS * 1e-9:
+            latency_s, above = self.percentile(percent), (1 - percent / 100) * total
+            if above < SLOWER_IOS - 1e-9 * total or latency_s * FACTOR > LAST_BIN_NS * 1e-9:
                 break
             found.append(latency_s)
         return found

@@ -339,7 +339,8 @@ def _merge(
     each = {key: values.get(key) or part.percentile(percent) for key, part in parts.items()}
     # a percentile of a sum lies between those of its parts, which the tool knows better
     figure = min(max(merged[0], min(each.values())), max(each.values()))
-    return each, statistics.jackknife(figure, {k: total.without(part).percentile(percent) for k, part in parts.items()})
+    without = {key: total.without(part).percentile(percent) for key, part in parts.items()}
+    return each, statistics.jackknife(figure, each, without)
 
 
 def _find_histograms(rows: Iterable[ResultRow], known: Mapping[RowKey, Histogram]) -> dict[Round, Histogram]:

@@ -133,13 +133,17 @@ def make_sample(values: Mapping[Round, float]) -> Sample | None:
     return {key: math.log(value) for key, value in values.items()}
 
 
-def jackknife(figure: float, without: Mapping[Round, float]) -> Sample:
-    """A sample whose mean is the logarithm of a figure of all repetitions together, such as a percentile, and whose
-    scatter is that of the figures `without` each of them: pseudo-values (J. W. Tukey, 1958), without their correction
-    of the bias."""
-    logs = {key: math.log(value) for key, value in without.items()}
-    mean = fmean(logs.values())
-    return {key: math.log(figure) + (len(logs) - 1) * (mean - log) for key, log in logs.items()}
+def jackknife(figure: float, each: Mapping[Round, float], without: Mapping[Round, float]) -> Sample:
+    """A sample whose mean is the logarithm of a figure of all repetitions together, such as a percentile.
+
+    Its scatter is that of the figures `without` each repetition (pseudo-values, J. W. Tukey, 1958), or that of the
+    figures of `each` alone if it is wider: a percentile between two modes may not change without any repetition.
+    """
+    alone = {key: math.log(value) for key, value in each.items()}
+    pseudo_values = {key: (1 - len(without)) * math.log(value) for key, value in without.items()}
+    logs = max(pseudo_values, alone, key=lambda sample: variance([*sample.values()]))
+    shift = math.log(figure) - fmean(logs.values())
+    return {key: log + shift for key, log in logs.items()}
 
 
 def estimate(samples: Sequence[Sample], noise: Noise | None = None) -> Estimate | None:
