@@ -32,7 +32,12 @@ def make_rows(
     draw = random.Random(seed)
     return [
         factory.row(
-            **{"point": f"{size}.{threads}.{engine}", "nodes": 1, "transfer_size_bytes": size, "ioengine": engine}
+            **{
+                "point": f"{size}.{threads}.{engine}.{more.get('nodes', 1)}",
+                "nodes": 1,
+                "transfer_size_bytes": size,
+                "ioengine": engine,
+            }
             | {"threads_per_node": threads, "o_direct": True, "phase": phase, "hosts": "n1"}
             | {"repetition": session * n + number, "session": f"{run}{session}"}
             | {"ops_per_s": 1e4 * threads * draw.lognormvariate(0, sd) * speed(phase, size, threads) * day}
@@ -134,6 +139,18 @@ def test_what_disturbs_a_round_disturbs_both_of_a_pair() -> None:
     assert one.estimate.half_width_share < 0.02
 
 
+def test_jobs_of_other_points_are_no_sessions() -> None:
+    """Each number of nodes is measured in a job of its own."""
+    rows = [
+        row
+        for nodes in (1, 2, 4)
+        for engine in ("libaio", "io_uring")
+        for row in make_rows(nodes, engine=engine, run=f"{nodes}.", nodes=nodes)
+    ]
+    found = compare(match_over(summarize(rows), "ioengine", "libaio", "io_uring"))
+    assert (found.design, found.sessions) == ("pairs", (1, 1))
+
+
 def test_points_pair_if_they_differ_in_the_axis_only() -> None:
     def row(engine: str, phase: str, depth: int = 1, **values: Any) -> ResultRow:
         return factory.row(**{"point": f"{engine}.{depth}.{values}", "phase": phase, "nodes": 1, "ioengine": engine}
@@ -170,7 +187,7 @@ def test_one_point_that_lost_is_found_beside_noisy_ones() -> None:
         return loss * noise(size, threads, number + 10)
 
     [one] = against(campaign(1, ops_per_s=noise), campaign(2, ops_per_s=after)).explained
-    assert [pair.a.point for pair in one.pairs] == [f"{4 * K}.1.libaio"]
+    assert [pair.a.point for pair in one.pairs] == [f"{4 * K}.1.libaio.1"]
 
 
 def test_phases_are_compared_by_the_parameters_that_they_use() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from statistics import median
+from statistics import median, median_low
 from typing import Literal
 
 from iosweep.analysis import caveats, formats
@@ -170,16 +170,17 @@ class Difference:
 class Comparison:
     """The second side compared with the first.
 
-    column: the compared figure, "" for the headline of each phase; sessions: their number on each side; singles: a
-    difference for each pair with figures on both sides, with the verdict of the difference that explains it; groups:
-    differences of several pairs; explained: the simplest changes that explain all others, the largest first; a pair is
-    in one of them at most; smallest: the typical `smallest` of a single result, and of a whole phase.
+    column: the compared figure, "" for the headline of each phase; sessions: their number on each side, for a typical
+    result; singles: a difference for each pair with figures on both sides, with the verdict of the difference that
+    explains it; groups: differences of several pairs; explained: the simplest changes that explain all others, the
+    largest first; a pair is in one of them at most; smallest: the typical `smallest` of a single result, and of a whole
+    phase.
     """
 
     design: Design
     column: str
     at_least: float
-    sessions: tuple[int, int]
+    sessions: tuple[int, ...]
     singles: tuple[Difference, ...]
     groups: tuple[Difference, ...]
     absent: tuple[Absent, ...]
@@ -226,7 +227,7 @@ def compare(matched: Matched, column: str = "", at_least: float = AT_LEAST) -> C
         design,
         column,
         at_least,
-        (_count_sessions(a for _, (_, a) in measured), _count_sessions(b for _, (b, _) in measured)),
+        tuple(median_low([_count_sessions(sides[side]) for _, sides in measured] or [0]) for side in (1, 0)),
         tuple(replace(diff, verdict=verdicts.get(diff.pairs[0], diff.verdict)) for diff in singles),
         tuple(groups),
         tuple(absent),
@@ -243,8 +244,8 @@ def _sample(result: PointSummary, column: str) -> Sample:
     return result.collect(column).logs or {}
 
 
-def _count_sessions(samples: Iterable[Sample]) -> int:
-    return len({session for sample in samples for session, _ in sample})
+def _count_sessions(sample: Sample) -> int:
+    return len({session for session, _ in sample})
 
 
 def _obstacle(design: Design, pair: Pair, samples: tuple[Sample, Sample]) -> str:
@@ -255,7 +256,7 @@ def _obstacle(design: Design, pair: Pair, samples: tuple[Sample, Sample]) -> str
         rounds = [session for session, _ in samples[0].keys() & samples[1].keys() if session]  # unknown if ingested
         return "" if len(rounds) > 1 else "fewer than two rounds in common"
     if design == "sessions":
-        return "" if all(_count_sessions([sample]) > 1 for sample in samples) else "measured in one session"
+        return "" if min(map(_count_sessions, samples)) > 1 else "measured in one session"
     if any(len(sample) < 2 for sample in samples):
         return "one repetition"
     moved = any(result.host_sets > 1 and not result.in_turn for result in (pair.a, pair.b))
