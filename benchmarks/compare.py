@@ -34,7 +34,7 @@ print(campaigns.written(campaigns.planned(work, "idle", [sweep], keep="none"), w
 _REMOVE = """
 import json, pathlib, sys, time
 import campaigns
-from iosweep.target import identify; from iosweep.plan import forecast
+from iosweep.target import identify
 from iosweep.target.agent import Agent
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.store.store import Store
@@ -43,8 +43,8 @@ work, directories, files = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.
 made = campaigns.planned(work, "removal", [campaigns.fio_sweep({"queue_depth": [1]})])
 with Agent(300) as agent:
     ours = CampaignDirectory(made, Store(work / "results" / "removal"), agent)
-    there = agent.call(identify.identify, made.target.directory)
-    ours.claim(there, forecast.forecast_of(made, {}))
+    ours.examine(agent.call(identify.identify, made.targets[""].directory))
+    ours.claim()
     top = pathlib.Path(ours.prepare(["fresh"], 0, 0, True)[0])
     for d in range(directories):
         (top / str(d)).mkdir()

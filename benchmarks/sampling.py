@@ -118,7 +118,7 @@ class _Blind(Agent):
 
 def _commands(made: Plan, agent: Agent, work: Path) -> Commands:
     """Starts commands, and reads masks unless the agent is blind."""
-    directory = made.target.directory
+    directory = made.targets[""].directory
     facts = collect(agent.call(identify.identify, directory), agent.call(identify.read_space, directory))
     fio = Program(shutil.which("fio") or "fio", "", "", ())
     started = Commands(agent, LAUNCHERS["direct"], work / "scratch", None, {"fio": fio})

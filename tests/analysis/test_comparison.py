@@ -339,7 +339,7 @@ def test_each_fact_that_differs_is_named() -> None:
         ({"hosts": "n2"}, {"host": "n2"}, Changed("nodes", "nodes", "n1", "n2")),
     ):
         assert changes(facts(), facts(row, node)) == [expected]
-    found = changes(facts(), facts(target={"directory": "/mnt/b"}, iosweep_version="9"))
+    found = changes(facts(), facts(targets={"": {"directory": "/mnt/b"}}, iosweep_version="9"))
     assert [one.what for one in found] == ["directory", "iosweep"]
 
 

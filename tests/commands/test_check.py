@@ -52,7 +52,7 @@ def campaign(place: Path, verdicts: Verdicts, name: str = "quick") -> Path:
     made = make(place, text)
     keep_plan(made, results)
     for point in made.points:
-        record = records.record(point.id, target={"directory": made.target.directory})
+        record = records.record(point.id, target={"directory": made.targets[""].directory})
         for number in range(1, point.repetitions.min + 1):
             Store(results).commit(point.id, number, record, {"x": b"y"})
     about = documents.read(results / "campaign.json")

@@ -31,6 +31,7 @@ class Left:
 
     def __init__(self, place: Path, name: str = "c"):
         self.results = place / "results" / name
+        self.known = self.results / "targets" / f"iosweep-{name}.json"
         self.target = make_place(place / "t") if not (place / "t").exists() else place / "t"
         self.directory = directories.directory_of(str(self.target), name)
         self.file_system = identify.identity(identify.identify(str(self.target)))
@@ -48,13 +49,14 @@ class Left:
     def know(self, **changed: Any) -> None:
         known = {"directory": self.directory, "deadline": 60.0, "layout": None, "lock": None} | changed
         known = {"campaign": self.results.name, "file_system": self.file_system, "source": "x", "tidied": False} | known
-        (self.results / "target.json").write_bytes(documents.dump(known))
+        self.known.parent.mkdir(exist_ok=True)
+        self.known.write_bytes(documents.dump(known))
 
     def know_again(self, **changed: Any) -> None:
         self.know(**{"uuid": marker_in(self.directory)["uuid"]} | changed)
 
     def stored(self) -> dict[str, bytes]:
-        ours = ("lock", "target.json", "iosweep.json")
+        ours = ("lock", self.known.name, "iosweep.json")
         files = (file for file in self.results.rglob("*") if file.is_file() and file.name not in ours)
         return {str(file): file.read_bytes() for file in files}
 
@@ -108,7 +110,7 @@ def test_what_is_left_is_shown_and_goes_with_yes_alone_and_the_results_stay(
     assert clean("--yes", str(left.results)) == 0
     assert (listing(left.target), names(left.target)) == (theirs, ["precious", "theirs"])
     assert left.stored() == stored
-    assert json.loads((left.results / "target.json").read_text())["tidied"] is True
+    assert json.loads(left.known.read_text())["tidied"] is True
     for again in (["--yes"], []):
         assert clean("c", *again) == 0
     said = capsys.readouterr()
@@ -121,10 +123,10 @@ def test_several_campaigns_are_cleaned_each_by_its_own_marker_or_not_at_all(left
     another, third = Left(tmp_path, "d"), Left(tmp_path, "e")
     another.know(uuid="another")
     assert clean("--yes", "c", "none") == 1  # a name is not known
-    (third.results / "target.json").rename(tmp_path / "away")
+    third.known.rename(tmp_path / "away")
     assert clean("--yes", "e") == 0  # nothing was measured
     assert marker_in(left.directory) and marker_in(third.directory)
-    (tmp_path / "away").rename(third.results / "target.json")
+    (tmp_path / "away").rename(third.known)
     assert clean("--yes", "c", "d", "e") == 1
     assert [Path(one.directory).exists() for one in (left, another, third)] == [False, True, False]
 
@@ -138,12 +140,12 @@ def test_damaged_results_remove_nothing(left: Left, refuses: Callable[..., str])
     for known in wrong:
         left.know_again(**known)
         said = refuses()
-        assert "target.json is damaged" in said, known
+        assert "iosweep-c.json is damaged" in said, known
         assert "\x1b" not in said
-    file = left.results / "target.json"
+    file = left.known
     for content in (b"", bytes(500), b'{"direct', b"[]"):
         file.write_bytes(content)
-        assert "target.json is damaged" in refuses(), content
+        assert "iosweep-c.json is damaged" in refuses(), content
     left.know_again()
     file.rename(file.with_name("moved"))
     file.symlink_to("moved")

@@ -103,7 +103,8 @@ def test_a_changed_archive_is_set_aside_with_its_tables(made: Made, counts: int)
 
 def test_show_names_damaged_files(results: Path, capsys: Capture, snapshot: SnapshotAssertion) -> None:
     [result, *_] = sorted(results.glob("points/*/r001-1.json"))
-    for file in (results / "target.json", results / "spent.json", results / "report.html", result):
+    for file in (results / "targets/iosweep-quick.json", results / "spent.json", results / "report.html", result):
+        file.parent.mkdir(exist_ok=True)
         file.write_bytes(b"")
     said = []
     for form in ([], ["--all"], ["--json"]):

@@ -114,7 +114,7 @@ def test_the_commands_of_a_suite(planned: Callable[..., Plan], name: str, snapsh
         once = structs.replace(made, allocations=(Allocation("", points[0].nodes, points),))
         argvs = [a for _, number, a in plan.commands(once, LAUNCHERS["mpiexec"]) if number == 1]
         lines += [f"# {sweep.name}", *(shlex.join(argv) for argv in argvs)]
-    target = made.target.directory
+    target = made.targets[""].directory
     assert "\n".join(lines).replace(target, "TARGET") == snapshot
 
 

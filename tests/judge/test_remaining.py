@@ -20,7 +20,7 @@ from iosweep.plan.model import Plan, Point
 from iosweep.store.record import MeasuredTarget, Missing, Needs, PhaseVerdict, RecordHead, ToolBuild
 
 MOUNT = {"source": "/dev/x", "fstype": "ext4", "fsid": "01"}
-HERE = LocalMachine(tools={"fio": "build"}, launcher=LAUNCHERS["direct"], target=MOUNT)
+HERE = LocalMachine(tools={"fio": "build"}, launcher=LAUNCHERS["direct"], targets={"": MOUNT})
 CPUS = {"pinning": None, "reserved": None, "placement": "spread", "width": "cpu"}
 
 Stored = dict[str, dict[int, RecordHead]]
@@ -85,7 +85,7 @@ def test_what_is_stale_is_measured_again(plan: Plan) -> None:
         ({"target": place(layout=("-c", "4"))}, HERE, True),
         ({"target": place(fsid="02")}, HERE, True),  # another disk of that name
         ({"target": place(source="/dev/y")}, HERE, True),
-        ({"target": place(fstype="xfs")}, replace(HERE, target=None), False),
+        ({"target": place(fstype="xfs")}, replace(HERE, targets={}), False),
     ):
         results = complete(plan)
         results[4] = structs.replace(results[4], **change)
@@ -332,7 +332,7 @@ def test_valid_repetitions_choose_the_best_where_there_are_some() -> None:
 # The table of results says the same
 
 Numbers = dict[str, set[int]]
-ANYWHERE = replace(HERE, tools={}, launcher=None, target=None)
+ANYWHERE = replace(HERE, tools={}, launcher=None, targets={})
 RAMP = "queue_depth"
 
 

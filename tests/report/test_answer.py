@@ -90,7 +90,9 @@ class TestBest:
 
 class TestRemarks:
     def of(self, fstype: str = "ext4", mount: str = "", **about: Any) -> str:
-        rows = [row(target_fstype=fstype, verdict=about.pop("verdict", "valid"))]
+        rows = [
+            row(target_fstype=fstype, target_source=mount.partition(" on ")[0], verdict=about.pop("verdict", "valid"))
+        ]
         nodes = [factory.NODE | {"mount": mount}]
         return " ".join(answer.warn_about_target(loaded(rows, nodes=nodes, **about)))
 

@@ -45,7 +45,7 @@ class Run:
         self.measured: list[str] = []
 
     def repetition(self, point: Point) -> None:
-        cost, began_s = repetition_cost(point, self.plan.target.node_bandwidth), self.budget.clock_s()
+        cost, began_s = repetition_cost(point, self.plan.targets[""].node_bandwidth), self.budget.clock_s()
         self.budget.allow_repetition(point.id, cost)
         self.measured.append(point.id)
         for step in point.steps:

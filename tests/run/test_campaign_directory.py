@@ -92,7 +92,7 @@ class Asked:
         self.calls.append((operation, *arguments[1:]))
         removed = {"files": 0, "directories": 0, "bytes": 0, "left": False, "wrong": []}
         space = {"used_bytes": 0, "free_bytes": 1 << 40, "used_inodes": 0, "free_inodes": 0}
-        file_system = {"fstype": self.fstype, "source": self.source, "fsid": "0", "device": 7}
+        file_system = {"fstype": self.fstype, "source": self.source, "fsid": "0", "device": 7, "real": "/t"}
         known = {
             "measure_usage": {"bytes": 0, "files": 0},
             "read_room": {"file_system": file_system, "space": space, "quotas": []},
@@ -127,8 +127,10 @@ def claimed(place: Path, layout: Any, agent: Asked, fstype: str = "lustre") -> C
     made = make_plan(read(file))
     stand_in: Any = agent
     directory = CampaignDirectory(made, Store(place / "results"), stand_in)
-    facts: Any = {"fstype": fstype, "source": "mgs:/fs", "fsid": "0", "device": 7}
-    directory.claim(facts, forecast.forecast_of(made))
+    facts: Any = {"fstype": fstype, "source": "mgs:/fs", "fsid": "0", "device": 7, "real": "/t"}
+    directory.examine(facts)
+    directory.check_room(forecast.forecast_of(made))
+    directory.claim()
     return directory
 
 

@@ -10,7 +10,6 @@ from msgspec import structs
 
 from campaign import document, make
 from iosweep.node.process import Completed
-from iosweep.plan import forecast
 from iosweep.run.budget import Budget
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.datasets import DataSets
@@ -62,7 +61,8 @@ def sets(agent: Agent, tmp_path: Path) -> tuple[DataSets, Writer, Path]:
     made = make(tmp_path, document() | {"target": {"directory": f"{tmp_path}/target"}, "limits": {"fill": "100%"}})
     store, writer = Store(tmp_path / "results"), Writer()
     directory = CampaignDirectory(made, store, agent)
-    directory.claim(agent.call(identify.identify, f"{tmp_path}/target"), forecast.forecast_of(made, {}))
+    directory.examine(agent.call(identify.identify, f"{tmp_path}/target"))
+    directory.claim()
     budget = Budget(made, store, None, print)
     return DataSets(agent, directory, store, [], writer, budget), writer, Path(directory.path)
 

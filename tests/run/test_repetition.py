@@ -45,13 +45,16 @@ def test_the_command_in_the_record_is_the_one_that_was_executed(tmp_path: Path) 
 
 def context_of(tmp_path: Path, run: Callable[..., Any], **sweep: Any) -> Any:
     """What a step needs; `run` stands for Commands.run."""
-    return SimpleNamespace(
-        setup=SimpleNamespace(plan=make_plan(read(tmp_path, document(**sweep)))),
+    on_target = SimpleNamespace(
         directory=SimpleNamespace(path=str(tmp_path), may_write=lambda *_: None, check_unchanged=lambda _: None),
         sets=SimpleNamespace(ensure_complete=lambda *_: Files(), recheck=lambda *_: Files()),
         commands=SimpleNamespace(binding=lambda *_: None, argv=lambda *_: ["planned"], run=run, remote=None),
-        pinning=SimpleNamespace(record=lambda *_: None),
         exclusive=Exclusive(True, ""),
+    )
+    return SimpleNamespace(
+        setup=SimpleNamespace(plan=make_plan(read(tmp_path, document(**sweep)))),
+        targets={"": on_target},
+        pinning=SimpleNamespace(record=lambda *_: None),
         budget=SimpleNamespace(written_bytes=0, in_flight_bytes=0),
     )
 
@@ -101,7 +104,7 @@ def test_bytes_of_a_repetition_that_did_not_end_are_kept(
     budget = Budget(plan, store, None, lambda _: None)
     budget.prepared_bytes, budget.written_bytes = 100, 20
     directory = SimpleNamespace(remove=lambda *_: None, present_bytes=0)
-    context: Any = SimpleNamespace(directory=directory, budget=budget)
+    context: Any = SimpleNamespace(targets={"": SimpleNamespace(directory=directory)}, budget=budget)
 
     def measure(*_: Any) -> None:
         budget.in_flight_bytes = 4096

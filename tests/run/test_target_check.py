@@ -109,8 +109,8 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def wrong(place: Path, directory: Path | str, more: str = "") -> str | None:
     """What is wrong with a target, as `line: key: message`."""
     text = TEXT.replace("{directory: /scratch/me}", f"{{directory: '{directory}', deadline: 30s{more}}}")
-    found = preflight.find_target_problem(read(place, text))
-    return str(found).replace(f"{place}/x.yaml:", "") if found else None
+    found = preflight.find_target_problems(read(place, text))
+    return str(found[0]).replace(f"{place}/x.yaml:", "") if found else None
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ class Stored:
         store.put("builds", self.build, BUILD)
         for name, content in BESIDE.items():
             store.keep(f"builds/{self.build}.{name}", content)
-        store.put("", "target", TARGET)
+        store.put("targets", "iosweep-c", TARGET)
         store.put("", "spent", {"spent_s": 5.0, "bytes_written": 7})
         keep_plan(self.plan, self.results)
         make_tables(self.plan, self.results)
@@ -91,7 +91,7 @@ def stored(whole: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> St
 #: Of each kind of file one.
 KINDS = (
     "points/*qd4.*/r001-1.json", "points/*qd4.*/r001-1.zip", "points/*/missing.json", "nodes/h.json", "sets/*.json",
-    "refusals/*.json", "builds/*.json", "builds/*.spack.yaml", "target.json", "spent.json", "plans/*.json",
+    "refusals/*.json", "builds/*.json", "builds/*.spack.yaml", "targets/*.json", "spent.json", "plans/*.json",
     "campaign.json", "results.parquet", "results.csv",
 )  # fmt: skip
 

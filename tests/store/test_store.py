@@ -56,13 +56,13 @@ def test_results_keep_their_uuid_where_one_of_its_two_files_is_lost(store: Store
     uuid = store.mark()
     known = {"campaign": "c", "directory": "/t/iosweep-c", "uuid": uuid, "layout": None, "deadline": 1.0, "lock": None}
     target = ClaimedTarget(**known, file_system="ext4", source="/dev/x", tidied=False)  # type: ignore[arg-type]
-    store.put("", "target", target)
-    for name in ("iosweep.json", "target.json"):
+    store.keep_claimed(target)
+    for name in ("iosweep.json", "targets/iosweep-c.json"):
         (store.path / name).write_bytes(b"")
         assert Store(store.path).mark() == uuid
-        store.put("", "target", target)
+        store.keep_claimed(target)
     (store.path / "iosweep.json").unlink()
-    (store.path / "target.json").unlink()
+    (store.path / "targets/iosweep-c.json").unlink()
     (store.path / "points").mkdir()
     with pytest.raises(Refused):
         Store(store.path).mark()

@@ -148,7 +148,7 @@ class Made:
              "verdict": "valid", "reasons": [], "argv": ["fio"]}
             for n, phase in enumerate(point.phases)
         ]  # fmt: skip
-        known = {"target": {"directory": self.plan.target.directory}, "phases": phases, "repetition": 1}
+        known = {"target": {"directory": self.plan.targets[""].directory}, "phases": phases, "repetition": 1}
         return records.record(point.id, **known | {"started": iso(began), "ended": iso(self.clock)} | more)
 
     def measure(self, point: Point, number: int = 1, *times: float, **more: Any) -> None:
@@ -175,7 +175,7 @@ class Made:
              "verdict": "valid", "exclusive": {"enforced": True, "evidence": "a lock"}} | run
             for step in point.steps
         ]  # fmt: skip
-        target = {"directory": self.plan.target.directory, "fsid": "1", "layout_is": "not recorded"}
+        target = {"directory": self.plan.targets[""].directory, "fsid": "1", "layout_is": "not recorded"}
         times = {"started": "2030-01-02T03:04:05+00:00", "ended": "2030-01-02T03:04:07+00:00"}
         known = {"repetition": number, "node": "n1", "phases": phases, "target": target, "tool": {"sha256": "build"}}
         output = (SAMPLES / f"{sample}.out").read_bytes().replace(b"/mnt/scratch/d", b"/scratch/me/a b")

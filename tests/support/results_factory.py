@@ -215,7 +215,7 @@ def _make(
         "iosweep_version": "0.1.0",
         "plan_digest": hashlib.sha256(repr(sweeps).encode()).hexdigest()[:16],
         "seed": seed,
-        "target": {"directory": "/mnt/scratch/bench"},
+        "targets": {"": {"directory": "/mnt/scratch/bench"}},
         "limits": {"bytes_written": None, "time_s": None},
         "sweeps": described,
         "jobs": [*_jobs(flat)],
@@ -278,7 +278,7 @@ def loaded(
 ) -> reader.Campaign:
     """A campaign as the report has it in memory. `about`: parts of campaign.json."""
     needed = {"campaign": "demo", "made": "2025-06-02T09:41:07+00:00", "iosweep_version": "0.1.0", "plan_digest": "0"}
-    needed |= {"seed": 1, "target": {"directory": "/mnt/scratch/bench"}}
+    needed |= {"seed": 1, "targets": {"": {"directory": "/mnt/scratch/bench"}}}
     needed |= dict.fromkeys(("configuration", "jobs", "sweeps"), ())
     needed |= {name: {} for name in ("limits", "results_of_nodes", "builds", "tables")}
     known = tuple(msgspec.convert(node, reader.NodeRow) for node in nodes)

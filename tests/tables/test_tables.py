@@ -75,7 +75,7 @@ def test_a_table_of_other_columns_is_rejected_also_where_its_digest_is_right(res
         with pytest.raises(Damaged, match=column):
             reader.read_rows(results, "results.parquet", dict)
     about = read(results / "campaign.json")
-    for key in ("sweeps", "tables", "target", "builds"):
+    for key in ("sweeps", "tables", "targets", "builds"):
         (results / "campaign.json").write_bytes(dump(about | {key: 5}))
         with pytest.raises(Damaged, match=key):
             reader.read_about(results)

@@ -82,7 +82,7 @@ def test_campaign_and_target_from_the_command_line(tmp_path: Path) -> None:
     plain = load(tmp_path)
     found = load(tmp_path, given={"campaign": "nightly", "target": "/mnt/x"})
     assert found.results == tmp_path / "results/nightly"
-    assert (found.plan.campaign, found.plan.target.directory) == ("nightly", "/mnt/x")
+    assert (found.plan.campaign, found.plan.targets[""].directory) == ("nightly", "/mnt/x")
     assert [p.id for p in found.plan.points] == [p.id for p in plain.plan.points]
     assert found.plan_file.stem not in (
         plain.plan_file.stem,
@@ -121,11 +121,12 @@ def test_an_unknown_point_and_too_short_jobs_are_refused(tmp_path: Path) -> None
 
 def test_nothing_is_begun_where_the_target_file_is_damaged(tmp_path: Path) -> None:
     """Whose directory is on the target is not known then."""
-    file = tmp_path / "results" / "quick" / "target.json"
-    Store(file.parent).mark()
+    file = tmp_path / "results/quick/targets/iosweep-quick.json"
+    Store(file.parents[1]).mark()
+    file.parent.mkdir()
     for content in (b"", b"{}", b'{"uuid": "u"}'):
         file.write_bytes(content)
-        with pytest.raises(ConfigError, match=r"target.json"):
+        with pytest.raises(ConfigError, match=r"iosweep-quick.json"):
             load(tmp_path)
     file.unlink()
     assert load(tmp_path).left
@@ -169,7 +170,7 @@ class Site:
         """Have a result of every point, of this build."""
         made = self.load().plan
         for point in made.points:
-            where = {"directory": made.target.directory, "layout": made.target.layout}
+            where = {"directory": made.targets[""].directory, "layout": None}
             record = records.record(point.id, tool={"sha256": sha256}, target=where)
             self.store().commit(point.id, 1, record, {})
 
@@ -383,7 +384,7 @@ def test_a_target_without_room_is_a_line_in_a_dry_run_and_refused_where_it_is_me
         assert re.search(r"x\.yaml:\d+: target\.directory: does not fit .*share_of", "".join(found.notes()))
         with nullcontext() if site.slurm else pytest.raises(ConfigError, match="does not fit"):
             found.start()  # a login node may see another file system
-        assert replace(found, work={}).target_problem() is None
+        assert replace(found, work={}).target_problems() == []
     assert not list((tmp_path / "target").iterdir())
 
 
@@ -429,7 +430,7 @@ def test_the_command_line_of_snakemake(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(sys, "argv", ["snakemake"])
     read(tmp_path, TEXT)
     found = dag.read(workflow("campaign=007", "only=qd4", "target=/a=b", launcher="mpiexec", disk="none"))
-    assert (str(found.results), found.only, found.plan.target.directory) == ("results/007", "qd4", "/a=b")
+    assert (str(found.results), found.only, found.plan.targets[""].directory) == ("results/007", "qd4", "/a=b")
     assert (str(found.file), found.launcher.name) == ("x.yaml", "mpiexec")
     assert found.given == {"campaign": "007", "target": "/a=b"}
     for wrong, where in (

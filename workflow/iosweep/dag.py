@@ -28,13 +28,12 @@ from typing import Any, TypeVar
 
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
-from iosweep.errors import Busy, ConfigError, ExitCode, Problem, Refused, TargetError, TargetHangs, Unusable
+from iosweep.errors import Busy, ConfigError, ExitCode, Obstacle, Problem, Refused, TargetError, TargetHangs, Unusable
 from iosweep.files import safe_paths
 from iosweep.jobs import profile, submission
 from iosweep.jobs.profile import Profile
 from iosweep.jobs.submission import Work
 from iosweep.judge import remaining
-from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.headline_groups import criteria_lines
 from iosweep.plan.launchers import Launcher, launchers
@@ -117,8 +116,8 @@ class Dag:
     def start(self) -> None:
         """Prepare for the first job: check the target if this machine measures, lock the campaign against a second
         Snakemake until this process ends, and write the plan. Raises Busy, ConfigError."""
-        if not self.site.slurm and (problem := self.target_problem()):
-            raise ConfigError([problem])
+        if not self.site.slurm and (problems := self.target_problems()):
+            raise ConfigError(problems)
         file, mine = self.results / SNAKEMAKE_LOCK, Owner(self.results.name, str(self.results.absolute()))
         try:
             if self.results not in _LOCKS:
@@ -135,31 +134,28 @@ class Dag:
             what = f"it cannot be written: {error.strerror}"
             raise ConfigError([Problem(str(self.plan_file), 0, "", what, safe_paths.remedy(error))]) from None
 
-    def target_problem(self) -> Problem | None:
-        """Why the target cannot take the work that is left, or None. Under Slurm it may not be visible here."""
+    def target_problems(self) -> list[Problem]:
+        """Why the targets cannot take the work that is left. Under Slurm they may not be visible here."""
         from iosweep.run import preflight
 
         if not self.left:
-            return None
-        if not self.site.slurm and (problem := preflight.find_target_problem(self.config)):
-            return problem
+            return []
+        if not self.site.slurm and (problems := preflight.find_target_problems(self.config)):
+            return problems
         left = {name: work.points for name, work in self.left.items()}
         try:
-            preflight.check_space(self.plan, forecast.forecast_of(self.plan, left))
-        except Unusable as error:
-            return self.config.documents[0].problem(("target", "directory"), str(error))
-        except (Refused, TargetError, TargetHangs):  # it cannot be seen from here
-            pass
-        return None
+            rooms = preflight.check_space(self.plan, left)
+        except (Refused, TargetError, TargetHangs):  # they cannot be seen from here
+            return []
+        obstacles = {name: room for name, room in rooms.items() if isinstance(room, Obstacle)}
+        return [self.config.target_problem(name, "directory", str(room)) for name, room in obstacles.items()]
 
     def notes(self) -> list[str]:
         """Lines of a dry run: criteria, the target, and results that the plan leaves out."""
         from iosweep.run import preflight
 
-        fstype = preflight.fstype(self.plan.target.directory) if self.plan.accept and not self.site.slurm else ""
-        lines, problem = criteria_lines(self.plan, fstype), self.target_problem()
-        if problem:
-            lines.append(str(problem))
+        fstypes = preflight.fstypes(self.plan) if self.plan.accept and not self.site.slurm else {}
+        lines = [*criteria_lines(self.plan, fstypes), *map(str, self.target_problems())]
         if self.unplanned:
             count = human_count(self.unplanned, "stored repetition is", "stored repetitions are")
             lines.append(f"{count} of points that the configuration does not have now: kept, not in tables and report")

@@ -29,6 +29,7 @@ from iosweep.plan.headline_groups import Conditions
 from iosweep.tables.reader import Campaign, NodeRow, Value
 from iosweep.text import human_count, percent_change, shortened
 from iosweep.tools import Phase, parameters, phases
+from iosweep.tools.axes import TARGET
 from iosweep.units import human_size
 
 #: Worse, better and differs: significant, and large enough to matter. Same: certainly too small to matter.
@@ -679,14 +680,18 @@ _NODE_FACTS: dict[str, Callable[[NodeRow], str | None]] = {
 
 
 def _read_target(campaign: Campaign) -> dict[str, str]:
-    rows = campaign.rows
+    rows, targets, nodes = campaign.rows, campaign.about.targets, campaign.nodes
+    if len(targets) > 1:  # the rows may be of some of them only
+        targets = {name: targets[name] for name in targets if any(r.parameters[TARGET.column] == name for r in rows)}
+        sources = {row.target_source for row in rows}
+        nodes = tuple(node for node in nodes if (node.mount or "").partition(" on ")[0] in sources)
     return {
-        "directory": campaign.about.target.directory,
+        "directory": _join_distinct(target.directory for target in targets.values()),
         "type": _join_distinct(row.target_fstype for row in rows),
         "source": _join_distinct(row.target_source for row in rows),
         "layout": _join_distinct(row.target_layout for row in rows),
-        "mount options": _join_distinct(map(_mount_options, campaign.nodes)),
-        "size": _join_distinct(human_size(node.target_bytes) for node in campaign.nodes if node.target_bytes),
+        "mount options": _join_distinct(map(_mount_options, nodes)),
+        "size": _join_distinct(human_size(node.target_bytes) for node in nodes if node.target_bytes),
     }
 
 

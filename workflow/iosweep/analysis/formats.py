@@ -139,7 +139,7 @@ def origin(campaign: Campaign) -> str:
     days = sorted({f"{row.started:%Y-%m-%d}" for row in measured})
     when = f", measured {' to '.join(dict.fromkeys((days[0], days[-1])))} (UTC)" if days else ""
     about = campaign.about
-    return f"Campaign {about.campaign} on {about.target.directory}{f' ({types})' if types else ''}{when}."
+    return f"Campaign {about.campaign} on {about.on}{f' ({types})' if types else ''}{when}."
 
 
 # parameters

@@ -27,6 +27,7 @@ from iosweep.judge.statistics import ALPHA, MIN_POOLED, Estimate, Sample
 from iosweep.plan.headline_groups import HeadlineGroup, load, of_phase
 from iosweep.tables.reader import ResultRow
 from iosweep.text import human_count, some
+from iosweep.tools.axes import TARGET
 
 #: Maximum number of points that are named.
 _NAMED = 3
@@ -130,7 +131,8 @@ def group(results: Sequence[PointSummary]) -> dict[HeadlineGroup, list[PointSumm
     for result in sorted(results, key=lambda result: phase_order(result.phase)):
         size = result.parameters["file_size_bytes"] if result.kind == "metadata" else None
         applying = of_phase(conditions[result.point], result.phase)
-        groups.setdefault(HeadlineGroup(applying, result.kind, size, result.phase), []).append(result)
+        key = HeadlineGroup(applying, result.kind, size, result.phase, result.parameters[TARGET.column])
+        groups.setdefault(key, []).append(result)
     return groups
 
 

@@ -97,7 +97,7 @@ def groups(campaigns: Sequence[NamedCampaign]) -> list[list[NamedCampaign]]:
     """Groups of campaigns with the same points and target, each in order of time; the largest group first."""
     comparable: dict[object, list[NamedCampaign]] = {}
     for campaign in sorted(campaigns, key=lambda campaign: campaign.began):
-        comparable.setdefault((_point_ids(campaign), campaign.campaign.about.target.directory), []).append(campaign)
+        comparable.setdefault((_point_ids(campaign), campaign.campaign.about.on), []).append(campaign)
     return sorted(comparable.values(), key=len, reverse=True)
 
 
@@ -107,7 +107,7 @@ def unlike(campaign: NamedCampaign, other: NamedCampaign) -> str:
     if points != others:
         both = len(points & others)
         return f"measured other points ({len(points):,}, {both:,} of them in the history of {len(others):,})"
-    return f"measured another target, {printable(campaign.campaign.about.target.directory)}"
+    return f"measured another target, {printable(campaign.campaign.about.on)}"
 
 
 def _point_ids(campaign: NamedCampaign) -> frozenset[str]:
@@ -144,7 +144,7 @@ def history(campaigns: Sequence[NamedCampaign], at_least: float) -> History:
             readings[key] = measured
         else:
             conditions = formats.describe(group.conditions, group.kind, [group.phase])
-            without.append(f"{formats.phase(group.phase)} ({conditions})")
+            without.append(f"{formats.phase(group.phase)} ({conditions}{_on_target(group)})")
     splits = statistics.level_changes({str(key): [r.value for r in line] for key, line in readings.items()})
     lines = [_make_line(key, results[key], line, splits[str(key)], marks, at_least) for key, line in readings.items()]
     return History(tuple(campaigns), tuple(lines), marks, tuple(without))
@@ -182,13 +182,17 @@ def _make_line(
     size = group.file_size if isinstance(group.file_size, int) else 0
     files = f", files of {formats.size(size)}" if size else ""
     return Line(
-        name=f"{title}, {formats.describe(group.conditions, last.kind, [group.phase])}{files}",
+        name=f"{title}, {formats.describe(group.conditions, last.kind, [group.phase])}{files}{_on_target(group)}",
         result=last,
         column=column,
         figures=tuple(readings),
         steps=tuple(steps),
         level=statistics.estimate([{(None, i): math.log(reading.value) for i, reading in enumerate(present)}]),
     )
+
+
+def _on_target(group: headline_groups.HeadlineGroup) -> str:
+    return f", target {group.target}" if group.target else ""
 
 
 # in words

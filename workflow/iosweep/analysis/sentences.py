@@ -56,11 +56,13 @@ def describe_sweeps(
 
 def _describe(results: Sequence[PointSummary], shared: Shared) -> Iterator[Sentence]:
     groups = headline.group(results)
-    for (condition, kind, size, phase, _), members in groups.items():
+    for (condition, kind, size, phase, target, _), members in groups.items():
         rivals = [group for group in groups if group.phase == phase]
         words = [formats.describe(condition, kind, [phase])] if len({group.conditions for group in rivals}) > 1 else []
         if len({group.file_size for group in rivals}) > 1:  # ingested outputs may lack the size
             words.append("file size not known" if size is None else formats.named("file_size_bytes", size))
+        if len({group.target for group in rivals}) > 1:
+            words.append(f"target {target}")
         known = phases().get(phase)
         text = (known.plural or known.help) if known else phase
         subject = text[0].upper() + text[1:] + (f" ({', '.join(words)})" if words else "")

@@ -118,7 +118,7 @@ def _junit(about: CampaignDocument, decisions: Sequence[Decision]) -> bytes:
     made = about.made.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
     suite = Xml.SubElement(whole, "testsuite", {"name": name} | totals_text | {"skipped": "0", "timestamp": made})
     properties = Xml.SubElement(suite, "properties")
-    known = {"target": about.target.directory, "iosweep_version": about.iosweep_version, "plan": about.plan_digest}
+    known = {"target": about.on, "iosweep_version": about.iosweep_version, "plan": about.plan_digest}
     for key, value in known.items():
         Xml.SubElement(properties, "property", {"name": key, "value": printable(value)})
     for decision in decisions:

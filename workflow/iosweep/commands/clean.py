@@ -62,25 +62,44 @@ def run(arguments: Namespace) -> int:
     code = 0
     for results in [campaigns.find(name) for name in arguments.campaign]:
         try:
-            _clean(results, arguments.yes)
+            for known in _claimed(results):
+                if code != ExitCode.INTERRUPTED:
+                    code = max(code, _clean(known, results, arguments.yes))
         except CommandError as error:
-            prose(str(error), sys.stderr)
-            code = max(code, error.exit_code)
-            if code == ExitCode.INTERRUPTED:
-                break
+            code = max(code, _report(error))
+        if code == ExitCode.INTERRUPTED:
+            break
     return code
 
 
-def _clean(results: Path, remove: bool) -> None:
-    """Show or remove the files of a campaign. Raises CommandError."""
-    store = Store(results)
+def _report(error: CommandError) -> int:
+    prose(str(error), sys.stderr)
+    return error.exit_code
+
+
+def _claimed(results: Path) -> list[ClaimedTarget]:
+    """The directories of a campaign on its targets. Raises CommandError."""
     try:
-        known = store.claimed()
+        claimed = Store(results).claimed()
     except Refused as error:
         raise CommandError(f"{error}. Nothing was removed") from None
-    if known is None:
-        prose(f"{results} has nothing on a target: without its target.json nothing was measured")
-        return
+    if not claimed:
+        prose(f"{results} has nothing on a target: it has no file in targets/, so nothing was measured")
+    return [*claimed.values()]
+
+
+def _clean(known: ClaimedTarget, results: Path, remove: bool) -> int:
+    """Show or remove the files of a campaign on one of its targets; returns the exit code."""
+    try:
+        _clean_target(known, results, remove)
+    except CommandError as error:
+        return _report(error)
+    return 0
+
+
+def _clean_target(known: ClaimedTarget, results: Path, remove: bool) -> None:
+    """Show or remove the files of a campaign on one of its targets. Raises CommandError."""
+    store = Store(results)
     try:
         with Agent(known.deadline) as agent:
             if (ours := _directory(agent, known, store)) and remove:
@@ -105,7 +124,7 @@ def _clean(results: Path, remove: bool) -> None:
         stopped = f"stopped; run it again to remove what is left in {known.directory}"
         raise CommandError(stopped, ExitCode.INTERRUPTED) from None
     if remove:  # the next run may use another target
-        store.put("", "target", structs.replace(known, tidied=True))
+        store.keep_claimed(structs.replace(known, tidied=True))
 
 
 def _directory(agent: Agent, known: ClaimedTarget, store: Store) -> _Directory | None:

@@ -34,16 +34,24 @@ from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, to_json, working
 from iosweep.config import sweep_file
 from iosweep.config.sweeps import Config
-from iosweep.errors import AllocationError, ConfigError, Refused, TargetError, TargetHangs, Unanswered, Unusable
+from iosweep.errors import (
+    AllocationError,
+    ConfigError,
+    Obstacle,
+    Refused,
+    TargetError,
+    TargetHangs,
+    Unanswered,
+    Unusable,
+)
 from iosweep.hostlist import alike, hosts
 from iosweep.jobs import pending, submission
 from iosweep.jobs.profile import Profile, read
 from iosweep.node.cpus import named, overlap
 from iosweep.node.facts import collect_cpus
-from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, launchers
-from iosweep.plan.model import Plan
+from iosweep.plan.model import Plan, target_key
 from iosweep.programs import spack
 from iosweep.programs.spack import Built
 from iosweep.run import allocation, preflight
@@ -283,14 +291,14 @@ def _campaign(
         with (
             allocation.ending(job),
             tempfile.TemporaryDirectory(prefix=PREFIX, dir=Path.cwd(), ignore_cleanup_errors=True) as place,
-            Agent(made.target.deadline) as agent,
+            Agent(made.deadline) as agent,
         ):
             results = Path(place)
             (results / "plans").mkdir()
             (results / "plans" / f"{made.digest}.json").write_bytes(made.document())
             reported = Lines(notes, io.StringIO())
             check = "nodes"
-            with RemoteAgents(job.id, job.hosts, made.target.deadline) if job else nullcontext() as remote:
+            with RemoteAgents(job.id, job.hosts, made.deadline) if job else nullcontext() as remote:
                 everything = made.allocations[0]
                 setup = Setup(made, everything, Store(results), launcher, reported, agent, remote, built, job)
                 commands = Commands(agent, launcher, results / preflight.SCRATCH, None, {})
@@ -298,19 +306,27 @@ def _campaign(
                     check = "tools"
                     commands = preflight.find_programs(setup)
                     conclude(", ".join(f"{tool.path} ({tool.version})" for tool in commands.programs.values()))
-                lock_problem = preflight.lock_problem(agent, made.target.directory, made.target.lock)
-                if remote:
-                    lines.append(_exclusion(license, made.target.lock, lock_problem, remote))
-                elif lock_problem:
-                    lines.append(wrong("exclusion", f"target.lock: {lock_problem}", _CHANGES["exclusion"]))
+                for name, target in made.targets.items():
+                    key, problem = (
+                        target_key(name, "lock"),
+                        preflight.lock_problem(agent, target.directory, target.lock),
+                    )
+                    if remote:
+                        lines.append(_exclusion(license, target.lock, key, problem, remote))
+                    elif problem:
+                        lines.append(wrong("exclusion", f"{key}: {problem}", _CHANGES["exclusion"]))
                 check = "target"
-                lockless = structs.replace(made, target=structs.replace(made.target, lock=None))
-                target = preflight.find_target(replace(setup, plan=lockless), {})
-                conclude(f"{made.target.directory} ({identify.identity(target)})")
-                lines.append(_space(made))
+                unlocked = {name: structs.replace(target, lock=None) for name, target in made.targets.items()}
+                lockless = replace(setup, plan=structs.replace(made, targets=unlocked))
+                targets = {}
+                for name, target in made.targets.items():
+                    targets[name] = preflight.find_target(lockless, name, {})
+                    conclude(f"{target.directory} ({identify.identity(targets[name])})")
+                lines += _space(made)
                 if remote:
                     check = "nodes"
-                    seen = preflight.inspect(setup, target, commands)
+                    for name, facts in targets.items():
+                        seen = preflight.inspect(setup, name, facts, commands)
                     conclude(f"{hosts(remote.hosts)} have the same target, tools and working directory")
                     check = "CPUs"
                     pinned = preflight.pin(setup, seen)
@@ -325,38 +341,41 @@ def _campaign(
     return lines
 
 
-def _space(made: Plan) -> Line:
-    """Whether the whole campaign fits the target, if the target can be seen from here."""
+def _space(made: Plan) -> Iterator[Line]:
+    """Whether the whole campaign fits each target, if the targets can be seen from here."""
     try:
-        free_bytes = preflight.check_space(made, forecast.forecast_of(made))
-    except Unusable as error:
-        return wrong("space", f"the campaign {error.obstacle.what}", error.obstacle.remedy)
+        for name, room in preflight.check_space(made).items():
+            if isinstance(room, Obstacle):
+                yield wrong("space", f"the campaign {room.what}", room.remedy)
+            else:
+                on = f" on {name}" if name else ""
+                yield ok("space", f"the campaign fits{on} ({human_size(room)} free)")
     except (Refused, TargetError, TargetHangs) as error:
-        return unchecked("space", str(error))
-    return ok("space", f"the campaign fits ({human_size(free_bytes)} free)")
+        yield unchecked("space", str(error))
 
 
-def _exclusion(license: str | None, directory: str | None, problem: str | None, remote: RemoteAgents) -> Line:
-    """Whether a license or a lock keeps two campaigns apart. `directory`: target.lock; `problem`: why it is refused."""
-    change = "set target.lock to a directory that all nodes share, or take all of a license in the profile"
+def _exclusion(license: str | None, directory: str | None, key: str, problem: str | None, remote: RemoteAgents) -> Line:
+    """Whether a license or a lock keeps two campaigns apart. `directory`: target.lock, whose key is `key`; `problem`:
+    why it is refused."""
+    change = f"set {key} to a directory that all nodes share, or take all of a license in the profile"
     beside = "two campaigns of two users can measure one file system at the same time"
     if (by := lock.by_license(license or "", lock.Exclusion(False, beside))).enforced:
         return ok("exclusion", by.evidence)
     if not directory:
         return warning("exclusion", by.evidence, change)
     if problem:
-        return wrong("exclusion", f"target.lock: {problem}", _CHANGES["exclusion"])
+        return wrong("exclusion", f"{key}: {problem}", _CHANGES["exclusion"])
     file = Path(directory) / f"{PREFIX}{uuid.uuid4().hex}.lock"
     try:
         with contextlib.closing(lock.take(file, lock.Owner(), "this test")):
             seen = remote.answers(lock.holder, str(file))
     except OSError as error:
-        return wrong("exclusion", f"{directory}: {error.strerror}", "name a directory where you may write: target.lock")
+        return wrong("exclusion", f"{directory}: {error.strerror}", f"name a directory where you may write: {key}")
     finally:
         file.unlink(missing_ok=True)
     if unseen := [host for host, owner in seen.items() if not isinstance(owner, lock.Owner)]:
-        return warning("exclusion", f"{hosts(unseen)}: a lock in target.lock is not seen there", change)
-    return ok("exclusion", "a lock in target.lock is seen on all nodes")
+        return warning("exclusion", f"{hosts(unseen)}: a lock in {key} is not seen there", change)
+    return ok("exclusion", f"a lock in {key} is seen on all nodes")
 
 
 # A cluster, from a login node

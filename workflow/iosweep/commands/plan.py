@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from rich.table import Table
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, facts, prose, table
 from iosweep.config import sweep_file
-from iosweep.errors import ConfigError, Problem, Refused, TargetError, TargetHangs, Unusable
+from iosweep.errors import ConfigError, Obstacle, Problem, Refused, TargetError, TargetHangs, Unusable
 from iosweep.jobs import profile, submission
 from iosweep.jobs.profile import Profile
 from iosweep.node import pinning
@@ -24,11 +24,10 @@ from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.headline_groups import criteria_lines
 from iosweep.plan.launchers import Launcher, launchers
-from iosweep.plan.model import Plan, Point
+from iosweep.plan.model import Plan, Point, target_key
 from iosweep.run import preflight
 from iosweep.run.repetition import tool_commands
 from iosweep.store.store import Store, name_taken
-from iosweep.target.directory import directory_of
 from iosweep.tools import tools
 from iosweep.units import human_duration, human_size
 
@@ -83,18 +82,19 @@ def run(arguments: Namespace) -> int:
     elif arguments.commands:
         _print_commands(made, where)
     else:
-        absent = None if site.slurm else preflight.find_target_problem(config)
+        absent = [] if site.slurm else preflight.find_target_problems(config)
         if absent and not profiled:
             elsewhere = f"for a cluster: `iosweep plan --profile profiles/slurm {shlex.quote(str(arguments.config))}`"
-            absent = replace(absent, message=f"{absent.message} ({elsewhere})")
-        problems += [absent] if absent else []
-        _print_table(made, where, preflight.fstype(made.target.directory) if made.accept and not absent else "")
+            absent = [replace(problem, message=f"{problem.message} ({elsewhere})") for problem in absent]
+        problems += absent
+        _print_table(made, where, preflight.fstypes(made) if made.accept and not absent else {})
         if not absent:
             try:
-                free = human_size(preflight.check_space(made, forecast.forecast_of(made)))
-                prose(f"space on the target: fits ({free} free)")
-            except Unusable as error:
-                problems.append(config.documents[0].problem(("target", "directory"), str(error)))
+                for name, room in preflight.check_space(made).items():
+                    if isinstance(room, Obstacle):
+                        problems.append(config.target_problem(name, "directory", str(room)))
+                    else:
+                        prose(f"space on {f'the target {name}'.rstrip()}: fits ({human_size(room)} free)")
             except (Refused, TargetError, TargetHangs) as error:
                 prose(f"space on the target: not checked ({error})")
     store = Store(campaigns.RESULTS / made.campaign)
@@ -127,14 +127,13 @@ def commands(made: Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[st
     If the launcher cannot start the point, the command without a launcher; if the tool is started on every node, the
     command of the first node.
     """
-    directory = directory_of(made.target.directory, made.campaign)
     hosts = [f"NODE{k}" for k in range(1, 1 + max(point.nodes for point in made.points))]  # Slurm says which
     for point in made.points:
         tool, lacks = tools()[point.tool], launcher.lacks(point)
         rule = point.repetitions
         for repetition in (n for session in range(1, rule.sessions + 1) for n in rule.selecting(session, rule.min)):
             for step in point.steps:
-                argv = tool_commands(made, point, step, repetition, directory)[0]
+                argv = tool_commands(made, point, step, repetition, made.directory_on(point.target))[0]
                 if not lacks:
                     argv = launcher.argv(argv, tool.mpi, step.tasks, hosts=hosts[: point.nodes])
                 yield point.id, repetition, argv
@@ -143,10 +142,10 @@ def commands(made: Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[st
 # As a table
 
 
-def _print_table(made: Plan, where: Where, fstype: str) -> None:
-    """Print the plan with its time and space. `fstype`: of the target, "" if that is not known."""
+def _print_table(made: Plan, where: Where, fstypes: Mapping[str, str]) -> None:
+    """Print the plan with its time and space. `fstypes`: target -> its type, where that is known."""
     cost, printer = forecast.forecast_of(made), Printer(markup=True)
-    printer.print(f"[bold]{made.campaign}[/bold]  target {escape(made.target.directory)}", _sweeps(made), "")
+    printer.print(f"[bold]{made.campaign}[/bold]  target {escape(made.on)}", _sweeps(made), "")
     for work in submission.planned_work(made, where.site):
         asks = ""
         if where.site.slurm:
@@ -154,14 +153,15 @@ def _print_table(made: Plan, where: Where, fstype: str) -> None:
             asks = f"; asks for {human_duration(60 * work.minutes())}{options}"
         printer.print(forecast.sentence(work.cost, work.allocation.title, word="") + asks)
     printer.print("", _cost(made, cost))
-    for line in criteria_lines(made, fstype):
+    for line in criteria_lines(made, fstypes):
         prose(line)
-    given = made.target.node_bandwidth
-    printer.print(
-        f"[dim]bytes of timed phases: at most {human_size(given or forecast.NODE_BANDWIDTH)}/s per node"
-        f" ({'target.node_bandwidth' if given else 'assumed; target.node_bandwidth sets it'}) and"
-        f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
-    )
+    bandwidths = {target.node_bandwidth: target_key(name, "node_bandwidth") for name, target in made.targets.items()}
+    for given, key in bandwidths.items():
+        printer.print(
+            f"[dim]bytes of timed phases: at most {human_size(given or forecast.NODE_BANDWIDTH)}/s per node"
+            f" ({key if given else f'assumed; {key} sets it'}) and"
+            f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
+        )
     for lack in dict.fromkeys(lack for point in made.points if (lack := where.lacks(point))):
         prose(lack)
 

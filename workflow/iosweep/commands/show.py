@@ -178,7 +178,7 @@ def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcom
     shares = acceptance.published_shares(found, campaign.about.sweeps)
     return {
         "campaign": campaign.about.campaign,
-        "target": campaign.about.target.directory,
+        "target": campaign.about.on,
         "results_directory": str(outcome.results),
         "tables_made": campaign.about.made.isoformat(),
         "tables_out_of_date": outcome.stale,

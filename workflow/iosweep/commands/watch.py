@@ -177,7 +177,8 @@ def read_progress(results: Path, queue: Queue) -> Progress:
         return replace(progress, wrong=(f"{error}{cure(error.path)}",))
     # the build that measured last is the tool that is used; this machine may have another one, or none
     builds = {each.point.tool: each.repetition.tool.sha256 for each in stored}
-    machine = remaining.LocalMachine(tools=builds, target=stored[-1].repetition.target.facts if stored else None)
+    targets = {each.point.target: each.repetition.target.facts for each in stored}
+    machine = remaining.LocalMachine(tools=builds, targets=targets)
     by_point: dict[str, dict[int, RecordHead]] = {}
     for each in stored:
         by_point.setdefault(each.point.id, {})[each.repetition.repetition] = each.repetition
@@ -232,7 +233,7 @@ def read_progress(results: Path, queue: Queue) -> Progress:
     return replace(
         progress,
         campaign=plan.campaign,
-        target=plan.target.directory,
+        target=plan.on,
         plan=plan.digest,
         allocations=allocations,
         newest=tuple(_newest_phases(stored)),

@@ -23,7 +23,7 @@ from iosweep.errors import ConfigError, Problem
 from iosweep.files.documents import Integer, Name, Part
 from iosweep.text import did_you_mean, shortened, some
 from iosweep.tools import Option, Phase, phases, tools
-from iosweep.tools.axes import NODES
+from iosweep.tools.axes import TARGET, settable
 from iosweep.units import parse_size
 
 if TYPE_CHECKING:
@@ -271,9 +271,7 @@ def _ratio(word: str, text: str) -> tuple[Where, Where]:
 @cache
 def _options(axis: str) -> list[Option]:
     """Each tool's option of this name."""
-    if axis == NODES.name:
-        return [NODES]
-    return [tool.options[axis] for tool in tools().values() if axis in tool.options]
+    return [options[axis] for options in map(settable, tools().values()) if axis in options]
 
 
 def _value(axis: str, text: str) -> Value:
@@ -281,10 +279,10 @@ def _value(axis: str, text: str) -> Value:
     options = _options(axis)
     if axis == "tool" and text not in tools():
         raise SelectorError(f"has the tool `{shortened(text)}` (known: {', '.join(tools())})")
-    if axis in _OTHERS:
+    if axis in (*_OTHERS, TARGET.name):  # headline_groups.unfit compares targets with those of the plan
         return text
     if not options:
-        known = [*_OTHERS, NODES.name, *dict.fromkeys(name for tool in tools().values() for name in tool.options)]
+        known = dict.fromkeys([*_OTHERS, *(name for tool in tools().values() for name in settable(tool))])
         near = did_you_mean(axis, known) or f" (known: {', '.join(known)})"
         raise SelectorError(f"has `{shortened(axis)}`, which is neither an axis nor an option{near}")
     wrong, kind = f"has {axis} `{shortened(text)}`", options[0].kind

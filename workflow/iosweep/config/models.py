@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, Union
 
-from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag, WithJsonSchema, create_model
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, StrictBool, Tag, WithJsonSchema, create_model
 
 from iosweep.config.criteria import SUITES
 from iosweep.config.sections import (
@@ -23,6 +23,7 @@ from iosweep.config.sections import (
     Size,
     Strict,
     Target,
+    TargetName,
     TimeOfAPhase,
     Tools,
     UnknownName,
@@ -32,7 +33,7 @@ from iosweep.config.sections import (
 )
 from iosweep.config.sweeps import MAX_CONFIRM, MAX_SESSIONS, RepetitionRule
 from iosweep.tools import Option, Tool, parameters, tools
-from iosweep.tools.axes import NODES
+from iosweep.tools.axes import TARGET, settable
 from iosweep.units import MOST_COUNT
 
 
@@ -143,7 +144,7 @@ def value_type(option: Option) -> Any:
         case "flag":
             return StrictBool
         case "choice":
-            return Literal[option.choices]
+            return Literal[option.choices] if option.choices else TargetName
 
 
 def _list_of(kind: Any) -> Any:
@@ -190,12 +191,17 @@ class Sweep(Strict):
         " repetitions' noise explains. The last value is always measured; if it is a gain, the climb goes on. Values in"
         " between are skipped.",
     )
+    side_by_side: str | None = Field(
+        None,
+        description="An axis to compare: within a round, points that differ in it alone are measured one right after"
+        " the other, in a drawn order. Default: `target`, where the sweep has several.",
+    )
 
 
 @cache
 def sweep_model(tool: Tool) -> type[Strict]:
     """The model of a sweep with this tool, made from its tables."""
-    title, settable = tool.name.capitalize(), {NODES.name: NODES, **tool.options}
+    title, axes_of_tool = tool.name.capitalize(), settable(tool)
 
     def group(suffix: str, doc: str, of: Callable[[Any], Any], names: Mapping[str, Option]) -> type[Strict]:
         fields: dict[str, Any] = {
@@ -207,9 +213,9 @@ def sweep_model(tool: Tool) -> type[Strict]:
         }
         return create_model(f"{title}{suffix}", __base__=Strict, __doc__=doc, **fields)
 
-    axes = group("Axes", "What varies: every combination is a point.", _list_of, settable)
-    options = group("Options", "What does not vary.", lambda kind: kind, tool.options)
-    some = group("Values", "Values of axes: a value or a list of them.", _one_or_more, settable)
+    axes = group("Axes", "What varies: every combination is a point.", _list_of, axes_of_tool)
+    options = group("Options", "What does not vary.", lambda kind: kind, {TARGET.name: TARGET, **tool.options})
+    some = group("Values", "Values of axes: a value or a list of them.", _one_or_more, axes_of_tool)
     fields = Sweep.model_fields
     phases: Any = _list_of(Literal[tuple(tool.phases)])
     made: dict[str, Any] = {
@@ -249,9 +255,16 @@ _Sweeps: Any = _entries(kind for kind in entry_models() if kind != "a suite")
 class Campaign(Strict):
     """What to measure, on what, and what it may cost."""
 
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["target"]}, {"required": ["targets"]}]})
+
     campaign: Name = Field(description="Name of the campaign; results go to results/<campaign>/.")
     description: str | None = Field(None, description="A sentence for the report.")
-    target: Target = Field(description=Target.__doc__)
+    target: Target | None = Field(None, description=Target.__doc__)
+    targets: Annotated[dict[TargetName, Target], Field(min_length=1, max_length=MOST_VALUES)] | None = Field(
+        None,
+        description="Several targets in place of `target`: name -> its settings. `target` is then an axis, whose values"
+        " are the names: every sweep measures all of them, side by side, unless it names some.",
+    )
     limits: Limits = Field(default_factory=Limits, description=Limits.__doc__)
     pinning: Literal["verify", "enforce", "strict"] | None = Field(
         None,

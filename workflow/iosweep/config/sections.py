@@ -24,6 +24,7 @@ UNTIMED, INHERIT = "one_pass", "inherit"
 #: Values of an axis, entries of `sweeps` and of `exclude`; their product is bounded in sweep_file.py.
 MOST_VALUES = 1000
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+TARGET_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$"
 
 
 # -- single values: what each accepts, and the error that says what would be right -------------------------------------
@@ -133,6 +134,10 @@ Count: Any = count(1, units.MOST_COUNT)
 Name: Any = _text(
     NAME_PATTERN, "not a name; write up to 64 letters, digits, dots, dashes and underscores (a letter or digit first)"
 )
+TargetName: Any = _text(
+    TARGET_PATTERN,
+    "not a name of a target; write up to 32 letters, digits, dashes and underscores (a letter or digit first)",
+)
 FileSystemType: Any = _text(
     NAME_PATTERN, "not a type of a file system; write it as /proc/self/mountinfo does, for example lustre or wekafs"
 )
@@ -174,8 +179,8 @@ class Target(Strict):
     """The file system under test."""
 
     directory: PathText = Field(
-        description="A directory on it. Everything is written below `iosweep-<campaign>/` in there. A relative path"
-        " counts from where snakemake is run."
+        description="A directory on it. Everything is written below `iosweep-<campaign>/` in there, or"
+        " `iosweep-<campaign>-<name>/` for one of `targets`. A relative path counts from where snakemake is run."
     )
     type: FileSystemType | None = Field(
         None,

@@ -19,8 +19,10 @@ from iosweep.config.sections import suggest_known
 from iosweep.config.sweeps import Config, Sweep
 from iosweep.config.yaml_lines import COMMAND_LINE, Document, KeyPath, dotted, load, written
 from iosweep.errors import ConfigError, Problem
+from iosweep.target.directory import directory_of
 from iosweep.text import human_count, shortened
 from iosweep.tools import Option, Tool, Value, tools
+from iosweep.tools.axes import TARGET, settable
 from iosweep.units import MOST_COUNT
 
 
@@ -35,12 +37,13 @@ def validated(document: Document, model: type[BaseModel]) -> tuple[Any, list[Pro
 
 def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem:
     """pydantic's error in our words. Its path holds tags of unions, which are no keys of the file."""
-    path = tuple(part for part in detail["loc"] if part not in models.entry_models())
+    path = tuple(part for part in detail["loc"] if part not in (*models.entry_models(), "[key]"))
     kind, value = detail["type"], detail["input"]
     if kind == "extra_forbidden" and path[-2:] == ("options", "nodes"):
         return document.problem(path, "belongs under axes: write `axes: {nodes: [...]}`")
     if kind == "extra_forbidden":
-        keys = _keys(model).get(tuple(part for part in detail["loc"][:-1] if not isinstance(part, int)), [])
+        above = tuple(part for part in detail["loc"][:-1] if not isinstance(part, int))
+        keys = _keys(model).get(above[:1] if above[:1] == ("targets",) else above, [])
         return document.problem(path, suggest_known("key", str(path[-1]), keys))
     if kind == "missing":
         return document.problem(path[:-1], f"`{path[-1]}` is missing")
@@ -126,7 +129,9 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
         document = _with(document, values)
     model, problems = validated(document, models.Campaign)
     accept, wrong_criteria = criteria.read(document)
-    problems += wrong_criteria
+    problems += wrong_criteria + _check_which(document)
+    named = document.data.get("targets")
+    targets = tuple(map(str, named)) if isinstance(named, dict) else ()
     # with an error somewhere, the entries that are right by themselves are still looked at
     entries = dict(enumerate(model.sweeps)) if model else _sound_entries(document.data)
     sweeps: list[Sweep] = []
@@ -148,7 +153,8 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
                 sweeps += [_member(entry, suite_model, suite, n) for n in range(len(suite_model.sweeps))]
         else:
             sweeps.append(_sweep(entry, document, ("sweeps", index)))
-    problems += [problem for sweep in sweeps for problem in _check(sweep)]
+    sweeps = [_on_all(sweep, targets) for sweep in sweeps]
+    problems += [problem for sweep in sweeps for problem in _check(sweep, targets)]
     problems += _check_together(sweeps, model.sessions if model else 1)
     references = [(criterion, criteria.unknown_reference(criterion)) for criterion in accept]
     problems += [document.problem((criteria.SECTION, criterion.name), why) for criterion, why in references if why]
@@ -157,7 +163,55 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
     if values:  # plan and report keep the values of the command line as a document of their own
         text = "".join(f"{dotted(GIVEN[name])}: {json.dumps(value)}\n" for name, value in sorted(values.items()))
         documents.append(Document(COMMAND_LINE, text, values, {}))
-    return Config(model, tuple(sweeps), tuple(documents), tuple(accept))
+    config = Config(model, tuple(sweeps), tuple(documents), tuple(accept))
+    if problems := _check_targets(config):
+        raise ConfigError(problems)
+    return config
+
+
+def _check_which(document: Document) -> list[Problem]:
+    """The problem unless a configuration has either `target` or `targets`."""
+    path: KeyPath = ("target", "directory")
+    match [key for key in ("target", "targets") if key in document.data]:
+        case []:
+            return [document.problem((), "`target` is missing")]
+        case [_, _] if path in document.given:
+            return [document.problem(path, "the configuration has several `targets`; set their directories there")]
+        case [_, _]:
+            return [document.problem(("targets",), "`target` is set as well; keep one of the two")]
+    return []
+
+
+def _check_targets(config: Config) -> list[Problem]:
+    """Targets that no sweep measures, and those inside another one's directory of the campaign."""
+    campaign, targets = config.settings.campaign, config.targets
+    used = {str(name) for sweep in config.sweeps for name in _targets_of(sweep)}
+    problems = [
+        config.documents[0].problem(("targets", name), "no sweep measures it; name it under `axes`, or remove it")
+        for name in targets
+        if name and name not in used
+    ]
+    for name, target in targets.items():
+        for other, above in targets.items():
+            ours = directory_of(above.directory, campaign, other)
+            if name != other and Path(target.directory).absolute().is_relative_to(ours):
+                wrong = f"is inside {ours}, where files of the target `{other}` are; name another directory"
+                problems.append(config.target_problem(name, "directory", wrong))
+    return problems
+
+
+def _targets_of(sweep: Sweep) -> tuple[Value, ...]:
+    """The targets that a sweep names."""
+    options = sweep.options
+    return sweep.axes.get(TARGET.name) or ((options[TARGET.name],) if TARGET.name in options else ())
+
+
+def _on_all(sweep: Sweep, targets: Sequence[str]) -> Sweep:
+    """The sweep with all targets as an axis, if it names none, and with its targets side by side."""
+    if targets and not _targets_of(sweep):
+        sweep = replace(sweep, axes={**sweep.axes, TARGET.name: tuple(targets)})
+    default = TARGET.name if TARGET.name in sweep.axes else None
+    return replace(sweep, side_by_side=sweep.side_by_side or default)
 
 
 def _check_together(sweeps: Sequence[Sweep], sessions: int) -> list[Problem]:
@@ -257,6 +311,7 @@ def _sweep(model: Any, document: Document, path: KeyPath) -> Sweep:
         phase_time_given="phase_time" in model.model_fields_set,
         repetitions=model.repetitions.rule(model.confirm),
         ramp=model.ramp,
+        side_by_side=model.side_by_side,
         description=model.description,
         document=document,
         path=path,
@@ -267,8 +322,8 @@ def _has_effect(option: Option, sweep: Sweep) -> bool:
     return any(option.applies(tools()[sweep.tool].phases[name]) for name in sweep.phases)
 
 
-def _check(sweep: Sweep) -> list[Problem]:
-    """Errors of a sweep that its types do not show."""
+def _check(sweep: Sweep, targets: Sequence[str]) -> list[Problem]:
+    """Errors of a sweep that its types do not show. targets: names in `targets`; none with a single one."""
     tool = tools()[sweep.tool]
     problems = []
     kinds = {tool.phases[p].kind for p in sweep.phases}
@@ -290,10 +345,17 @@ def _check(sweep: Sweep) -> list[Problem]:
             problems.append(sweep.problem("has a value twice (sizes are binary: 1k is 1024)", "axes", name))
     for group in ("axes", "options"):
         for name in getattr(sweep, group):
-            if name != "nodes" and not _has_effect(tool.options[name], sweep):
+            if name in tool.options and not _has_effect(tool.options[name], sweep):
                 problems.append(sweep.problem(f"`{name}` has no effect on {', '.join(sweep.phases)}", group, name))
-    if sweep.ramp and sweep.ramp not in sweep.axes:
-        problems.append(sweep.problem(_no_axis(sweep, sweep.ramp), "ramp"))
+    group = "axes" if TARGET.name in sweep.axes else "options"
+    if unknown := [name for name in _targets_of(sweep) if name not in targets]:
+        wrong = suggest_known("target", str(unknown[0]), targets)
+        if not targets:
+            wrong = "the campaign has one target; for several write `targets: {a: {directory: ...}, b: ...}`"
+        problems.append(sweep.problem(wrong, group, TARGET.name))
+    for key, axis in (("ramp", sweep.ramp), ("side_by_side", sweep.side_by_side)):
+        if axis and axis not in sweep.axes:
+            problems.append(sweep.problem(_no_axis(sweep, axis), key))
     for number, condition in enumerate(sweep.exclude):
         where = ("exclude", number)
         if not condition:
@@ -327,5 +389,5 @@ def _sound_entries(data: Any) -> dict[int, Any]:
 
 def _written(tool: Tool, name: str, value: Value) -> str:
     """A value as a configuration has it."""
-    size = name in tool.options and tool.options[name].kind == "size"
-    return tool.options[name].text(value) if size else shown(value)
+    option = settable(tool)[name]
+    return option.text(value) if option.kind == "size" else shown(value)

@@ -13,6 +13,7 @@ from iosweep.tools import Value
 
 if TYPE_CHECKING:  # jobs and tables work from the plan alone, and start sooner without the models
     from iosweep.config.models import Campaign
+    from iosweep.config.sections import Target
     from iosweep.config.yaml_lines import Document, KeyPath
 
 
@@ -33,6 +34,7 @@ class Sweep:
     phase_time_s: float | None  # None: one pass over the files
     repetitions: RepetitionRule
     ramp: str | None = None  # axis that is climbed until nothing more is gained
+    side_by_side: str | None = None  # axis whose values are measured one right after the other
     description: str | None = None
     suite: str | None = None
     scaled: bool = False
@@ -54,6 +56,16 @@ class Config:
     sweeps: tuple[Sweep, ...]
     documents: tuple[Document, ...]
     accept: tuple[Criterion, ...] = ()
+
+    @property
+    def targets(self) -> Mapping[str, Target]:
+        """Name -> target; `target` has the name ""."""
+        settings = self.settings
+        return settings.targets or ({"": settings.target} if settings.target else {})
+
+    def target_problem(self, name: str, key: str, message: str) -> Problem:
+        """A problem with a key of a target."""
+        return self.documents[0].problem((*(("targets", name) if name else ("target",)), key), message)
 
     def criterion_problem(self, criterion: Criterion, message: str) -> Problem:
         """A problem with one of the criteria."""

@@ -215,7 +215,7 @@ _NAMED = 5
 _COPY = "; put a copy of it back, or remove it"
 #: End of the path of a damaged file -> what follows from the damage, and what to do.
 _CURES = {
-    r"/target\.json": ". If the campaign's directory is still on the target: its marker iosweep.json names the results"
+    r"/targets/[^/]*": ". If the campaign's directory is still on the target: its marker iosweep.json names the results"
     " that it belongs to. If they are these, remove the directory by hand; then remove this file",
     r"/campaign\.json": "; `iosweep report FOLDER` makes it again",
     r"/r\d+-\d+\.(json|zip)": "; the next run measures it again, where it is still asked for, and keeps the file",

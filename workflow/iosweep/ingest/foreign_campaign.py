@@ -274,7 +274,7 @@ def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]
         "iosweep_version": iosweep.__version__,
         "plan_digest": digest,
         "seed": 0,
-        "target": {"directory": "not known (ingested)"},
+        "targets": {"": {"directory": "not known (ingested)"}},
         "limits": {},
         "sweeps": made.sweeps,
         "configuration": (),

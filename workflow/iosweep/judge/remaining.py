@@ -14,7 +14,7 @@ from iosweep.node.pinning import bound
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets, repetition_needs
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.launchers import Launcher
-from iosweep.plan.model import Allocation, Plan, Point
+from iosweep.plan.model import Allocation, Plan, Point, TargetSettings
 from iosweep.store.record import DataSet, JudgedRecord, MeasuredTarget, Missing, RecordHead
 from iosweep.target.identify import volume
 from iosweep.tools import tools
@@ -27,12 +27,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class LocalMachine:
-    """The tools, launcher and target of this machine. Unknown facts are not compared with results."""
+    """The tools, launcher and targets of this machine. Unknown facts are not compared with results."""
 
     tools: Mapping[str, str | None] = field(default_factory=dict)  # tool -> sha256 of its binary, None if it is absent
     launcher: Launcher | None = None
     mpiexec: Sequence[str] | None = ()  # paths of programs that may be MPICH's mpiexec; None if unknown here
-    target: Mapping[str, object] | None = None  # facts that identify the file system, as for identify.volume
+    targets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # name -> facts, as for identify.volume
 
 
 @dataclass(frozen=True)
@@ -121,24 +121,25 @@ def lacking(missing: Missing | None, machine: LocalMachine, plan: Plan) -> bool:
 
 def current(result: RecordHead, plan: Plan, point: Point, machine: LocalMachine) -> bool:
     """Whether a result is intact, and from the current target and tool build, with ranks bound as they would be now."""
-    if not result.intact or not measures(result.target, plan):
+    if not result.intact or not measures(result.target, plan.target_of(point)):
         return False
     build = machine.tools.get(point.tool)
     if build is not None and result.tool.sha256 != build:
         return False
     if machine.launcher and result.bound != bound(plan.cpus, machine.launcher.allocated, tools()[point.tool].mpi):
         return False
-    return not elsewhere(result, machine)
+    return not elsewhere(result, machine, point.target)
 
 
-def measures(target: MeasuredTarget, plan: Plan) -> bool:
+def measures(measured: MeasuredTarget, target: TargetSettings) -> bool:
     """Whether a result's target has the directory and layout of the plan."""
-    return (target.directory, target.layout) == (plan.target.directory, plan.target.layout)
+    return (measured.directory, measured.layout) == (target.directory, target.layout)
 
 
-def elsewhere(result: RecordHead, machine: LocalMachine) -> bool:
-    """Whether a result comes from a file system other than the machine's target."""
-    return machine.target is not None and volume(result.target.facts) != volume(machine.target)
+def elsewhere(result: RecordHead, machine: LocalMachine, target: str) -> bool:
+    """Whether a result comes from a file system other than the one that the machine has at this target."""
+    facts = machine.targets.get(target)
+    return facts is not None and volume(result.target.facts) != volume(facts)
 
 
 @dataclass(frozen=True)
@@ -269,28 +270,31 @@ def pace(plan: Plan, runs: Iterable[RunTimes]) -> dict[object, float]:
 def to_go_s(plan: Plan, paces: Mapping[object, float], left: Mapping[str, int], sets: Mapping[str, DataSet]) -> float:
     """Seconds that repetitions of an allocation (`left`: point -> number) and the writing of data sets will take."""
     points = [point for point in plan.points if left.get(point.id)]
-    rate = set_rate(sets, plan.target.node_bandwidth)
-    unwritten_bytes = (
-        files.size_bytes
-        for directory, files in data_sets(points).items()
-        if sets.get(set_name(directory), DataSet()).files < len(files.files)
-    )
     times_s = (repetition_needs(plan, p).cost.time_s * paces.get(_pace_key(p), 1.0) * left[p.id] for p in points)
-    return sum(unwritten_bytes) / rate + sum(times_s)
+    total_s = sum(times_s)
+    for name, target in plan.targets.items():
+        unwritten_bytes = (
+            files.size_bytes
+            for directory, files in data_sets(point for point in points if point.target == name).items()
+            if sets.get(set_name(directory, name), DataSet()).files < len(files.files)
+        )
+        total_s += sum(unwritten_bytes) / set_rate(sets, name, target.node_bandwidth)
+    return total_s
 
 
-def set_rate(sets: Mapping[str, DataSet], node_bandwidth: int | None) -> float:
-    """Write rate of data sets in bytes/s: measured on the stored sets, else the forecast's."""
-    written_bytes = sum(s.files * (s.file_size_bytes or 0) for s in sets.values())
-    written_s = sum(s.wall_s for s in sets.values())
+def set_rate(sets: Mapping[str, DataSet], target: str, node_bandwidth: int | None) -> float:
+    """Write rate of the data sets of a target in bytes/s: measured on the stored sets, else the forecast's."""
+    written = [document for document in sets.values() if document.target == target]
+    written_bytes = sum(s.files * (s.file_size_bytes or 0) for s in written)
+    written_s = sum(s.wall_s for s in written)
     if written_bytes and written_s > 1:
         return written_bytes / written_s
     return min(node_bandwidth or PREPARE_BANDWIDTH, PREPARE_BANDWIDTH)
 
 
-def set_name(directory: str) -> str:
+def set_name(directory: str, target: str = "") -> str:
     """Name of a data set's document. `directory`: the data set's directory, relative to the campaign's."""
-    return directory.replace("/", ".")
+    return ".".join(filter(None, [target, *directory.split("/")]))
 
 
 def _pace_key(point: Point) -> object:

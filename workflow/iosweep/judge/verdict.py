@@ -45,7 +45,7 @@ def key(plan: Plan, point: Point) -> str:
     """Judgment key: digest of what determines the rows besides record, raw output and facts: the judging code and
     settings of the plan."""
     code = code_digest(NOT_JUDGING)
-    settings = msgspec.json.encode((code, plan.target, plan.shortest_steady_s(point)), order="deterministic")
+    settings = msgspec.json.encode((code, plan.target_of(point), plan.shortest_steady_s(point)), order="deterministic")
     return hashlib.sha256(settings).hexdigest()[:16]
 
 
@@ -82,7 +82,7 @@ def judge(
             phase,
             run,
             parsed,
-            plan.target,
+            plan.target_of(point),
             memory_bytes,
             record.target.fstype,
             record.target.mount,

@@ -6,5 +6,6 @@
 | model.py | `Plan`, `Point`, `Allocation`, and their file; the seed of a command |
 | forecast.py | time, bytes, files and buffers that a plan will take; limits of time and bytes that it exceeds |
 | headline_groups.py | which points compete for a headline figure |
+| order.py | the order of a round, with points side by side |
 | launchers.py | srun, mpirun, mpiexec ...: the command line that starts ranks |
 """

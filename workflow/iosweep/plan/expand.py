@@ -51,12 +51,14 @@ def make_plan(config: Config) -> Plan:
                 source=sweep.source,
                 repetitions=rule,
                 ramp=sweep.ramp,
+                side_by_side=sweep.side_by_side,
                 phase_time_s=sweep.phase_time_s if timed else None,
                 one_pass=timed and sweep.phase_time_s is None,
             )
         )
-        if wrong := _directory(sweep.tool, config.settings.target.directory):
-            problems.append(config.documents[0].problem(("target", "directory"), wrong))
+        for name, target in config.targets.items():
+            if wrong := _directory(sweep.tool, target.directory):
+                problems.append(config.target_problem(name, "directory", wrong))
         if not members and not problems:
             problems.append(sweep.problem("has no point left: everything is excluded", "exclude"))
     problems = problems or list(criteria_problems(config, points.values()))
@@ -66,7 +68,7 @@ def make_plan(config: Config) -> Plan:
     return Plan(
         campaign=settings.campaign,
         description=settings.description,
-        target=TargetSettings(**settings.target.model_dump()),
+        targets={name: TargetSettings(**target.model_dump()) for name, target in config.targets.items()},
         limits=LimitSettings(**settings.limits.model_dump()),
         cpus=CpuSettings(pinning=settings.pinning, **settings.cpus.model_dump()),
         seed=settings.seed,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from iosweep.errors import Problem
@@ -63,7 +64,7 @@ def repetition_needs(plan: Plan, point: Point) -> RepetitionNeeds:
     if needs is None:
         steps = point.steps
         needs = plan.forecasts[point.id] = RepetitionNeeds(
-            repetition_cost(point, plan.target.node_bandwidth),
+            repetition_cost(point, plan.target_of(point).node_bandwidth),
             fresh_bytes(point, steps),
             sum(map(tools()[point.tool].inodes, steps)),
             max(map(_in_flight_bytes, steps)) if "transfer_size" in point.options else 0,
@@ -95,7 +96,8 @@ def _in_flight_bytes(step: Step) -> int:
 
 
 def data_sets(points: Iterable[Point]) -> dict[str, FileSet]:
-    """directory -> the largest data set that a point needs there. Points share sets, so each is prepared once."""
+    """directory -> the largest data set that a point of a target needs there. Points share sets, so each is prepared
+    once."""
     largest: dict[tuple[str, int], FileSet] = {}  # also by node count, because each node gets a share of a set
     for point in points:
         for files in point.file_sets:
@@ -143,16 +145,21 @@ class Forecast:
         return f"about {size} at up to {human_size(rate)}/s per node ({source})"
 
 
-def forecast_of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> Forecast:
-    """The forecast of a plan, or of the repetitions that are left. `left`: allocation -> point -> repetitions."""
+def forecast_of(
+    plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None, targets: Container[str] | None = None
+) -> Forecast:
+    """The forecast of a plan, or of the repetitions that are left. `left`: allocation -> point -> repetitions.
+    `targets`: count only the points of these; None for all."""
     left = planned(plan) if left is None else left
-    node_bandwidth = plan.target.node_bandwidth or NODE_BANDWIDTH
-    total, node_seconds, allocations, distinct = Cost(), 0.0, 0, set[str]()
+    chosen = {name: target for name, target in plan.targets.items() if targets is None or name in targets}
+    bandwidths = {name: target.node_bandwidth or NODE_BANDWIDTH for name, target in chosen.items()}
+    total, node_seconds, distinct = Cost(), 0.0, set[str]()
     counted_needs: list[tuple[RepetitionNeeds, int]] = []  # with the number of repetitions
-    sets: dict[str, FileSet] = {}
-    for allocation in plan.allocations:
+    allocations: set[str] = set()
+    sets: dict[str, dict[str, FileSet]] = {name: {} for name in chosen}
+    for allocation, name in product(plan.allocations, chosen):
         counts = left.get(allocation.name, {})
-        members = [point for point in allocation.points if counts.get(point.id)]
+        members = [point for point in allocation.points if point.target == name and counts.get(point.id)]
         if not members:
             continue
         costs = [(repetition_needs(plan, point), counts[point.id]) for point in members]
@@ -160,32 +167,34 @@ def forecast_of(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None)
         size = sum(files.size_bytes for files in prepared.values())
         cost = Cost(
             sum(needs.cost.time_s * count for needs, count in costs)
-            + size / allocation.nodes / min(node_bandwidth, PREPARE_BANDWIDTH),
+            + size / allocation.nodes / min(bandwidths[name], PREPARE_BANDWIDTH),
             sum(needs.cost.bytes_written * count for needs, count in costs) + size,
             sum(needs.cost.bytes_read * count for needs, count in costs),
         )
         total += cost
         node_seconds += cost.time_s * allocation.nodes
-        allocations += 1
+        allocations.add(allocation.name)
         distinct |= {point.id for point in members}
         counted_needs += costs
-        _add(sets, prepared.values())
+        _add(sets[name], prepared.values())
+    kept = [files for of_target in sets.values() for files in of_target.values()]
+    timed_writes = any(needs.timed_writes for needs, _ in counted_needs)
     return Forecast(
         points=len(distinct),
         repetitions=sum(count for _, count in counted_needs),
-        allocations=allocations,
+        allocations=len(allocations),
         time_s=total.time_s,
         node_hours=node_seconds / 3600,
         bytes_written=total.bytes_written,
         bytes_read=total.bytes_read,
         # the new files of a repetition are removed with it
-        peak_bytes=sum(files.size_bytes for files in sets.values())
+        peak_bytes=sum(files.size_bytes for files in kept)
         + max((needs.fresh_bytes for needs, _ in counted_needs), default=0),
-        inodes=sum(len(files.files) for files in sets.values())
+        inodes=sum(len(files.files) for files in kept)
         + max((needs.fresh_inodes for needs, _ in counted_needs), default=0),
         memory_per_node_bytes=max((needs.memory_bytes for needs, _ in counted_needs), default=0),
-        write_bytes_per_s_per_node=node_bandwidth if any(needs.timed_writes for needs, _ in counted_needs) else None,
-        assumed=plan.target.node_bandwidth is None,
+        write_bytes_per_s_per_node=max(bandwidths.values(), default=None) if timed_writes else None,
+        assumed=any(target.node_bandwidth is None for target in chosen.values()),
     )
 
 
@@ -225,7 +234,7 @@ def longest(plan: Plan, points: Container[str]) -> Longest | None:
     if not (members := [point for point in plan.points if point.id in points]):
         return None
     point = longest_of(members, plan)
-    phase_s = max(step_cost(point, step, plan.target.node_bandwidth).time_s for step in point.steps)
+    phase_s = max(step_cost(point, step, plan.target_of(point).node_bandwidth).time_s for step in point.steps)
     return Longest(point.id, repetition_needs(plan, point).cost.time_s, phase_s)
 
 

@@ -15,6 +15,7 @@ from iosweep.node import fs_types
 from iosweep.plan.model import Plan, Point, SweepFacts
 from iosweep.text import human_count
 from iosweep.tools import phases, tools
+from iosweep.tools.axes import TARGET
 
 #: Phases that also have a headline latency: the time of an I/O without load.
 LATENCY_PHASES = ("rand_read", "rand_write")
@@ -46,6 +47,7 @@ class HeadlineGroup(NamedTuple):
     kind: str
     file_size: Value | None  # only of metadata phases, because creating empty files is not comparable
     phase: str
+    target: Value | None = None
     latency: bool = False  # the lowest latency wins, among the points with the lowest load; else the highest rate
 
 
@@ -85,7 +87,7 @@ def headline_groups(points: Sequence[Point]) -> dict[HeadlineGroup, list[Point]]
         of_point = conditions(point.tool, point.options)
         for phase in point.measured():
             size = point.options.get("file_size") if phase.kind == "metadata" else None
-            group = HeadlineGroup(of_phase(of_point, phase.name), phase.kind, size, phase.name)
+            group = HeadlineGroup(of_phase(of_point, phase.name), phase.kind, size, phase.name, point.target or None)
             groups.setdefault(group, []).append(point)
             if phase.name in LATENCY_PHASES and tools()[point.tool].latency:
                 groups.setdefault(group._replace(latency=True), []).append(point)
@@ -104,7 +106,7 @@ def load(queue_depth: Value | None, nodes: int) -> tuple[int, int]:
 
 
 #: Names of the values that `_conditions` returns.
-_CONDITIONS = (*Conditions._fields, "file_size")
+_CONDITIONS = (*Conditions._fields, "file_size", TARGET.name)
 
 
 def criteria_problems(config: Config, points: Iterable[Point]) -> Iterator[Problem]:
@@ -116,8 +118,8 @@ def criteria_problems(config: Config, points: Iterable[Point]) -> Iterator[Probl
                 yield config.criterion_problem(criterion, wrong)
 
 
-def criteria_lines(plan: Plan, fstype: str = "") -> list[str]:
-    """Lines on the criteria of a plan; none without criteria. `fstype`: of the target, or "" if unknown."""
+def criteria_lines(plan: Plan, fstypes: Mapping[str, str]) -> list[str]:
+    """Lines on the criteria of a plan; none without criteria. `fstypes`: target -> its type, where that is known."""
     if not plan.accept:
         return []
     lines = [f"accept: {human_count(len(plan.accept), 'criterion', 'criteria')}"]
@@ -130,8 +132,10 @@ def criteria_lines(plan: Plan, fstype: str = "") -> list[str]:
             figures = criteria.published_named(reference, criterion.selector)
             if not any(criteria.compares(figure, subject, suites) for subject in planned for figure in figures):
                 lines.append(f"    will be undecided: nothing planned is measured as {reference} was")
-    if fs_types.lookup(fstype).memory and plan.target.type != fstype:  # all will be suspect (checks/caches.py)
-        lines.append(f"  all criteria will be undecided: the target is memory ({fstype})")
+    for name, fstype in fstypes.items():
+        if fs_types.lookup(fstype).memory and plan.targets[name].type != fstype:  # all suspect (checks/caches.py)
+            what = f"criteria of {name}" if name else "all criteria"
+            lines.append(f"  {what} will be undecided: the target is memory ({fstype})")
     return lines
 
 
@@ -181,4 +185,8 @@ def _conditions(subject: Subject) -> tuple[Value | None, ...]:
     """The conditions of a phase of a point that separate its headline group from others."""
     options = {name: value for name, value in subject.values.items() if isinstance(value, Value)}
     size = options.get("file_size") if phases()[subject.phase].kind == "metadata" else None
-    return (*of_phase(conditions(subject.tool, options), subject.phase), size)
+    return (
+        *of_phase(conditions(subject.tool, options), subject.phase),
+        size,
+        options.get(TARGET.name),
+    )

@@ -21,8 +21,10 @@ from iosweep.config.sweeps import RepetitionRule
 from iosweep.files import documents, safe_paths
 from iosweep.files.documents import Count, Deadline, Integer, Name, Part, PathText, Seconds, Share, Some
 from iosweep.node.pinning import CpuSettings
+from iosweep.target.directory import directory_of
 from iosweep.text import human_count
 from iosweep.tools import FileSet, Phase, Step, Value, tools
+from iosweep.tools.axes import TARGET
 
 if TYPE_CHECKING:
     from iosweep.plan.forecast import RepetitionNeeds
@@ -41,6 +43,7 @@ class SweepFacts(Part, frozen=True, kw_only=True):
     ramp: str | None = None  # the axis whose values are raised as long as that gains anything
     repetitions: RepetitionRule
     scaled: bool = False
+    side_by_side: str | None = None  # the axis whose values are measured one right after the other
     source: str | None = None
     suite: str | None = None
     tool: str
@@ -61,7 +64,7 @@ MOST_PLAN_BYTES = 1 << 30
 
 
 class TargetSettings(Part, frozen=True, kw_only=True):
-    """The section `target`. layout: arguments of the file system's command; None: inherited."""
+    """The section `target`, or one of `targets`. layout: arguments of the file system's command; None: inherited."""
 
     deadline: Deadline
     directory: PathText
@@ -109,6 +112,11 @@ class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         return [file_set(self, step) for step in self.steps]
 
     @property
+    def target(self) -> str:
+        """Name of its target; "" where the campaign has one target only."""
+        return str(self.options.get(TARGET.name) or "")
+
+    @property
     def tasks(self) -> int:
         """Number of ranks or workers on all nodes together."""
         return self.nodes * int(self.options.get("threads_per_node") or 1)
@@ -145,7 +153,7 @@ class Plan(documents.Part, frozen=True, kw_only=True, dict=True):
 
     campaign: Name
     description: str | None
-    target: TargetSettings
+    targets: dict[str, TargetSettings]  # by name; the key `target` of the configuration has the name ""
     limits: LimitSettings
     cpus: CpuSettings
     seed: Integer
@@ -159,6 +167,24 @@ class Plan(documents.Part, frozen=True, kw_only=True, dict=True):
     def points(self) -> list[Point]:
         """All points, allocation by allocation."""
         return [point for allocation in self.allocations if allocation.session == 1 for point in allocation.points]
+
+    def target_of(self, point: Point) -> TargetSettings:
+        """The settings of the target that a point is measured on."""
+        return self.targets[point.target]
+
+    @property
+    def on(self) -> str:
+        """Its targets in words (describe_targets)."""
+        return describe_targets({name: target.directory for name, target in self.targets.items()})
+
+    def directory_on(self, target: str) -> str:
+        """Absolute path of the campaign's directory on a target."""
+        return directory_of(self.targets[target].directory, self.campaign, target)
+
+    @property
+    def deadline(self) -> float:
+        """The longest deadline of its targets, which one agent serves."""
+        return max(target.deadline for target in self.targets.values())
 
     def shortest_steady_s(self, point: Point) -> float:
         """Seconds below which a timed phase of a point is suspect; 0 if all sweeps with this point were scaled to a
@@ -221,6 +247,17 @@ def read_plan(file: Path) -> Plan:
 def file_set(point: Point, step: Step, repetition: int = 1) -> FileSet:
     """The files that a step of a repetition works on."""
     return tools()[point.tool].file_set(step, f"fresh/{point.id}-r{repetition}")
+
+
+def describe_targets(directories: Mapping[str, str]) -> str:
+    """`/mnt/a`, or of several targets `a (/mnt/a) and b (/mnt/b)`."""
+    texts = [f"{name} ({directory})" if name else directory for name, directory in directories.items()]
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+
+
+def target_key(target: str, key: str) -> str:
+    """A key of a target as the configuration has it: `target.lock`, `targets.a.lock`."""
+    return f"targets.{target}.{key}" if target else f"target.{key}"
 
 
 def seed_of(seed: int, point: str, repetition: int, phase: str) -> int:

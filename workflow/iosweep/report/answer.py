@@ -14,10 +14,12 @@ from iosweep.analysis.headline import Best
 from iosweep.analysis.summary import PointSummary, count_repetitions, repetitions
 from iosweep.node import fs_types
 from iosweep.plan.headline_groups import LATENCY_PHASES, Conditions, Value
+from iosweep.plan.model import describe_targets
 from iosweep.report import quality, system
 from iosweep.tables.reader import Campaign
 from iosweep.target.identify import is_root_mount
 from iosweep.text import human_count, some
+from iosweep.tools.axes import TARGET
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -90,28 +92,37 @@ def make_groups(
     rivals = headline.group(results)
     sizes = {group.file_size for group in rivals if group.kind == "metadata" and group.file_size is not None}
     several_sizes = len(sizes) > 1  # else a phase that has no use for the size of files stands beside the others
-    homes: dict[tuple[str, Conditions, Value | None], dict[str, list[PointSummary]]] = {}
+    homes: dict[tuple[str, Conditions, Value | None], dict[tuple[str, Value | None], list[PointSummary]]] = {}
     for group, of_group in rivals.items():
         size = group.file_size if several_sizes else None
         beside = [other for other in rivals if other.kind == group.kind and (other.file_size == size or size is None)]
         home = formats.home_conditions(group.conditions, dict.fromkeys(other.conditions for other in beside))
-        homes.setdefault((group.kind, home, size), {}).setdefault(group.phase, []).extend(of_group)
+        cards_of = homes.setdefault((group.kind, home, size), {})
+        cards_of.setdefault((group.phase, group.target), []).extend(of_group)
     groups = []
     for (kind, condition, size), phases in sorted(homes.items(), key=lambda home: home[0][0]):
         cards = []
-        for phase, of_phase in phases.items():
+        for of_phase in phases.values():
             if best := headline.find_highest(of_phase):
                 cards.append(card(best))
             else:
                 reason = caveats.tell((result.reasons for result in of_phase), most=1)
-                cards.append(Card(formats.phase(phase), "", "", "", "", reason, of_phase[0].state))
-        latencies = (headline.find_lowest_latency(phases[phase]) for phase in phases if phase in LATENCY_PHASES)
+                cards.append(Card(_label(of_phase[0]), "", "", "", "", reason, of_phase[0].state))
+        latencies = (
+            headline.find_lowest_latency(each) for (phase, _), each in phases.items() if phase in LATENCY_PHASES
+        )
         cards += map(card, filter(None, latencies))
-        title = formats.describe(condition, kind, phases)
+        title = formats.describe(condition, kind, dict.fromkeys(phase for phase, _ in phases))
         if isinstance(size, int):  # empty files are another test
             title += f", files of {formats.size(size)}" if size else ", empty files"
         groups.append(Group(title, tuple(cards)))
     return groups
+
+
+def _label(result: PointSummary, what: str = "") -> str:
+    """The phase of a headline, with its target where there are several: `Random read latency on a`."""
+    target = result.parameters[TARGET.column]
+    return f"{formats.phase(result.phase)}{what}{f' on {target}' if target else ''}"
 
 
 def _card(best: Best, place: str, shares: PublishedShares, told: Shared) -> Card:
@@ -127,7 +138,7 @@ def _card(best: Best, place: str, shares: PublishedShares, told: Shared) -> Card
     hosts = "nodes in turn" if result.in_turn else "different nodes" if result.host_sets > 1 else ""
     published = (one.text for one in shares.get((result.point, result.phase), ()) if one.published.lowest == latency)
     return Card(
-        label=f"{formats.phase(result.phase)}{' latency' if latency else ''}",
+        label=_label(result, " latency" if latency else ""),
         value=formats.quantity(metric.figure, units),
         more=more,
         spread=", ".join(filter(None, (spread, hosts))),
@@ -187,7 +198,14 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], shares: Publishe
         "about": campaign.about,
         "measured": formats.span(row.started for row in campaign.rows if row.started),
         "hosts": _hosts(results),
-        "targets": list(dict.fromkeys((r.target_fstype, r.target_source) for r in campaign.rows if r.target_source)),
+        "targets": [
+            (
+                target.directory,
+                name,
+                [f"{fstype} on {source}" for fstype, source in _sources(campaign, name) if source],
+            )
+            for name, target in campaign.about.targets.items()
+        ],
         "tools": quality.name_programs(campaign),
         "counts": {one: count for one, count in counts.items() if count or one not in ("left", "unneeded")},
         "progress": caveats.describe_progress(counts),
@@ -219,20 +237,29 @@ def _hosts(results: Sequence[PointSummary]) -> str:
     return f"{len(names):,} nodes: {formats.hosts(names)}" if len(names) > 3 else formats.hosts(names)
 
 
+def _sources(campaign: Campaign, target: str) -> list[tuple[str | None, str | None]]:
+    """Type and mount source of each file system that was measured at a target."""
+    rows = (row for row in campaign.rows if (row.parameters[TARGET.column] or "") == target)
+    return list(dict.fromkeys((row.target_fstype, row.target_source) for row in rows))
+
+
 def warn_about_target(campaign: Campaign) -> list[str]:
-    """Warnings about the target and the place of the results."""
-    directory, types = campaign.about.target.directory, {row.target_fstype for row in campaign.rows}
+    """Warnings about the targets and the place of the results."""
     found = []
-    if memory := sorted(name for name in types if name and fs_types.lookup(name).memory):
-        found.append(
-            f"The target {directory} is in memory ({', '.join(memory)}): these figures are of the nodes' memory, not of"
-            " a storage system."
-        )
-    elif any(is_root_mount(row.mount) for row in campaign.nodes):
-        found.append(
-            f"The target {directory} is on the root file system: these figures are of the system disk, which the"
-            " operating system uses at the same time, not of a storage system."
-        )
+    root = {(node.mount or "").partition(" on ")[0] for node in campaign.nodes if is_root_mount(node.mount)}
+    for name, target in campaign.about.targets.items():
+        sources = _sources(campaign, name)
+        where = describe_targets({name: target.directory})
+        if memory := sorted({fstype for fstype, _ in sources if fstype and fs_types.lookup(fstype).memory}):
+            found.append(
+                f"The target {where} is in memory ({', '.join(memory)}): these figures are of the nodes' memory, not"
+                " of a storage system."
+            )
+        elif any(source in root for _, source in sources):
+            found.append(
+                f"The target {where} is on the root file system: these figures are of the system disk, which the"
+                " operating system uses at the same time, not of a storage system."
+            )
     if campaign.about.results_on_target:
         found.append(
             "The results are stored on the file system under test: what is written there is part of its load. Keep them"
@@ -256,7 +283,7 @@ def table(campaign: Campaign, results: Sequence[PointSummary]) -> RenderableType
 
     told = caveats.find_shared(results)
     on = f", {hosts}" if (hosts := _hosts(results)) else ""
-    title = Text.assemble((campaign.about.campaign, "bold"), " on ", (campaign.about.target.directory, "bold"), on)
+    title = Text.assemble((campaign.about.campaign, "bold"), " on ", (campaign.about.on, "bold"), on)
     planned = repetitions(campaign.rows, campaign.about.sweeps)
     counts = count_repetitions(planned)
     progress = Text(f"{caveats.describe_progress(counts)}: ")

@@ -25,6 +25,7 @@ SUITE = "node-check"
 Lines = tuple[str, ...]
 #: This fact changes all the time, so a difference between nodes means nothing.
 _FREE = "free on the target"
+_MOUNT = "mount of the target"
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,15 @@ def describe_nodes(campaign: Campaign) -> Nodes | None:
     facts = [_facts(node) for node in nodes]
     counts = {title: Counter(own[title] for own in facts) for title in facts[0]}
     differing = [title for title, values in counts.items() if len(values) > 1]
+    changing = {_FREE, _MOUNT} if len(campaign.about.targets) > 1 else {_FREE}  # each target has its own
     rows = []
     for node, values in zip(nodes, facts, strict=True):
         cells = []
         for title in differing:
             common, count = counts[title].most_common(1)[0]
-            cells.append(Fact(values[title], title != _FREE and 2 * count > len(nodes) and values[title] != common))
+            cells.append(
+                Fact(values[title], title not in changing and 2 * count > len(nodes) and values[title] != common)
+            )
         rows.append(Node(node.host, campaign.about.results_of_nodes.get(node.node, 0), tuple(cells)))
     return Nodes(
         alike=tuple((title, lines) for title, lines in facts[0].items() if title not in differing),
@@ -129,7 +133,7 @@ def _facts(node: NodeRow) -> dict[str, Lines]:
         "transparent huge pages": [node.transparent_hugepages],
         "memory": [_size(node.memory_bytes) if node.memory_bytes else None],
         "network": network,
-        "mount of the target": [node.mount],
+        _MOUNT: [node.mount],
         _FREE: free,
     }
     return {title: tuple(filter(None, own)) for title, own in lines.items()}

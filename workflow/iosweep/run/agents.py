@@ -132,6 +132,7 @@ class Watching(msgspec.Struct, frozen=True):
     expected: ExpectedProcesses | None  # None: watch the node only
     bound: list[str]  # CPU list of each rank or worker; empty if they may use all CPUs
     runner: int | None  # process id of the runner, if it is on this node
+    target: str  # directory of the target that is measured
 
 
 class Staged(msgspec.Struct, frozen=True):
@@ -152,7 +153,7 @@ class NodeRun(msgspec.Struct, frozen=True):
     streams: dict[str, bytes] = {}  # stdout, stderr and the files that it wrote; compressed for transfer
 
 
-_surroundings = load.Surroundings()
+_surroundings: dict[str, load.Surroundings] = {}  # by directory of the target
 _watch: NodeWatch | None = None
 
 
@@ -166,7 +167,8 @@ def begin_watch(watching: Watching) -> None:
         """Find processes of our job that started since: ranks are children of Slurm, not of this agent."""
         return [pid for pid in procfs.pids() if pid not in existing and procfs.is_of_job(pid)]
 
-    around, job = replace(_surroundings, bound=tuple(watching.bound), host=_node_name()), Job.from_now(watching.runner)
+    known, job = _surroundings.get(watching.target, load.Surroundings()), Job.from_now(watching.runner)
+    around = replace(known, bound=tuple(watching.bound), host=_node_name())
     _watch = NodeWatch(around, identify.counters_of(around.mount, around.fstype), job, watching.expected, find_new)
 
 
@@ -189,8 +191,7 @@ def facts(directory: str, programs: dict[str, str], reserved_cpus: str | None = 
     builds = {name: hash_of(path) for name, path in programs.items()}
     missing_libraries = {name: libraries for name, path in programs.items() if (libraries := absent(path))}
     node = collect(target, space, reserved_cpus=reserved_cpus)
-    global _surroundings
-    _surroundings = load.Surroundings.of_node(node)
+    _surroundings[directory] = load.Surroundings.of_node(node)
     return NodeAnswer(target, builds, missing_libraries, node)
 
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,7 +34,8 @@ from iosweep.node.facts import node_key
 from iosweep.node.process import stoppable
 from iosweep.plan import forecast
 from iosweep.plan.launchers import Launcher
-from iosweep.plan.model import Plan
+from iosweep.plan.model import Plan, target_key
+from iosweep.plan.order import draw_order
 from iosweep.programs import spack
 from iosweep.programs.programs import candidates
 from iosweep.run import preflight
@@ -44,7 +46,7 @@ from iosweep.run.datasets import DataSets
 from iosweep.run.launch import Commands, remove_scratch
 from iosweep.run.preflight import Setup
 from iosweep.run.progress import Lines
-from iosweep.run.repetition import Context
+from iosweep.run.repetition import Context, TargetContext
 from iosweep.run.repetition import measure as measure_repetition
 from iosweep.slurm import query
 from iosweep.store.record import Exclusive, RecordHead
@@ -84,7 +86,7 @@ def measure(
     environment.keep_hwloc_still()
     # tools start in another directory, where a relative entry of PATH would lead elsewhere
     os.environ["PATH"] = os.pathsep.join(str(Path(directory).absolute()) for directory in os.get_exec_path())
-    with ending(job), stoppable(works_for), Agent(plan.target.deadline) as agent:
+    with ending(job), stoppable(works_for), Agent(plan.deadline) as agent:
         built = spack.read_built(tools_file) if tools_file else None
         if tools_file and not built:
             raise Refused(f"{tools_file} does not exist; is tools.directory mounted here?", lasting=False)
@@ -93,7 +95,7 @@ def measure(
             raise Refused(f"{job_size}, and {allocation.nodes} are needed")
         with (
             store.locked(job.id if job else "", name) as lock_note,
-            RemoteAgents(job.id, job.hosts, plan.target.deadline) if job else nullcontext() as remote,
+            RemoteAgents(job.id, job.hosts, plan.deadline) if job else nullcontext() as remote,
         ):
             setup = Setup(plan, allocation, store, launcher, lines, agent, remote, built, job, only)
             lines.note(lock_note, *variable_notes)
@@ -134,84 +136,109 @@ def _measure(setup: Setup) -> None:
     if not (rest := loop.rest()).left:
         if rest.unneeded:  # known from results of earlier jobs
             setup.lines.note(f"nothing to measure: {'; '.join(dict.fromkeys(rest.unneeded.values()))}")
-        directory = CampaignDirectory(plan, store, setup.agent)
-        # an earlier run may have ended before its cleanup; results are complete, so errors of the target do not matter
-        with contextlib.suppress(TargetHangs, TargetError, Refused, Busy, Unusable):
-            if directory.is_claimed:
-                facts = setup.agent.call(identify.identify, plan.target.directory)
-                if problem := directory.copy_problem(facts):
-                    setup.lines.note(f"not removed: {problem}")
-                else:
-                    with lock.exclude(plan.target.lock, facts, owner):
-                        _clean_up(setup, loop.machine, directory)
+        for name, target in plan.targets.items():
+            directory = CampaignDirectory(plan, store, setup.agent, target=name)
+            # an earlier run may have ended before its cleanup; results are complete: errors of targets do not matter
+            with contextlib.suppress(TargetHangs, TargetError, Refused, Busy, Unusable):
+                if directory.is_claimed:
+                    facts = setup.agent.call(identify.identify, target.directory)
+                    if problem := directory.copy_problem(facts):
+                        setup.lines.note(f"not removed: {problem}")
+                    else:
+                        with lock.exclude(target.lock, facts, owner):
+                            _clean_up(setup, loop.machine, [directory])
         return
-    target = preflight.find_target(setup, loop.done)
-    loop.machine = replace(loop.machine, target=target)
-    with lock.exclude(plan.target.lock, target, owner) as exclusion:
-        exclusion = lock.by_license(job.licenses, exclusion) if job else exclusion
-        setup.lines.note(None if exclusion.enforced else exclusion.evidence)
-        context = prepare(loop, commands, target, exclusion, Budget(plan, store, job, setup.lines.note))
+    targets = preflight.find_targets(setup, loop.done)
+    loop.machine = replace(loop.machine, targets=targets)
+    with lock.exclude_all({name: (plan.targets[name].lock, targets[name]) for name in targets}, owner) as exclusions:
+        if job:
+            exclusions = {name: lock.by_license(job.licenses, each) for name, each in exclusions.items()}
+        setup.lines.note(*dict.fromkeys(each.evidence for each in exclusions.values() if not each.enforced))
+        context = prepare(loop, commands, targets, exclusions, Budget(plan, store, job, setup.lines.note))
         store.set_refusal(setup.allocation.name, None)  # from an earlier run: it would reappear if we were killed
         loop.measure(context)
         context.budget.keep()
-        _clean_up(setup, loop.machine, context.directory)
+        _clean_up(setup, loop.machine, [one.directory for one in context.targets.values()])
 
 
-def _clean_up(setup: Setup, machine: remaining.LocalMachine, directory: CampaignDirectory) -> None:
-    """Remove the campaign's directory once the whole campaign is measured (target.keep: none)."""
+def _clean_up(setup: Setup, machine: remaining.LocalMachine, directories: Sequence[CampaignDirectory]) -> None:
+    """Remove the campaign's directories once the whole campaign is measured (target.keep: none)."""
     store = setup.store
-    if setup.plan.target.keep == "data_sets" or not directory.is_claimed:
+    to_remove = [each for each in directories if each.settings.keep == "none" and each.is_claimed]
+    if not to_remove or remaining.find(setup.plan, store.repetitions(), store.missing(), machine).left:
         return
-    if remaining.find(setup.plan, store.repetitions(), store.missing(), machine).left:
-        return
-    removed = directory.tidy_up()
-    setup.lines.note(*(f"not removed: {problem}" for problem in removed["wrong"]))
-    if removed["bytes"]:
-        amount = f"{human_count(removed['files'], 'file')}, {human_size(removed['bytes'])}"
-        setup.lines.say(f"removed from the target: {amount} (target.keep: none)")
+    for directory in to_remove:
+        removed = directory.tidy_up()
+        setup.lines.note(*(f"not removed: {problem}" for problem in removed["wrong"]))
+        if removed["bytes"]:
+            amount = f"{human_count(removed['files'], 'file')}, {human_size(removed['bytes'])}"
+            name = f"the target {directory.target}".rstrip()
+            setup.lines.say(f"removed from {name}: {amount} ({target_key(directory.target, 'keep')}: none)")
 
 
-def prepare(loop: Loop, commands: Commands, target: FileSystem, exclusion: lock.Exclusion, budget: Budget) -> Context:
-    """Claim the campaign's directory and store the facts of the nodes; returns the context of all repetitions.
+def prepare(
+    loop: Loop,
+    commands: Commands,
+    targets: Mapping[str, FileSystem],
+    exclusions: Mapping[str, lock.Exclusion],
+    budget: Budget,
+) -> Context:
+    """Claim the campaign's directories and store the facts of the nodes; returns the context of all repetitions.
+    `targets`, `exclusions`: by target.
 
-    Writes nothing to the target before all nodes are known to match.
+    Writes nothing to any target before all nodes are known to match, and all targets can be used.
     """
     setup = loop.setup
-    nodes = preflight.inspect(setup, target, commands)
-    pinned = preflight.pin(setup, nodes)
-    commands = replace(commands, pinning=pinned)
+    nodes = {name: preflight.inspect(setup, name, facts, commands) for name, facts in targets.items()}
+    pinned = preflight.pin(setup, next(iter(nodes.values())))
+    on_target = {
+        name: replace(commands, pinning=replace(pinned, nodes=nodes[name]), target=setup.plan.targets[name].directory)
+        for name in targets
+    }
     if setup.remote:
+        commands = next(iter(on_target.values()))
         preflight.check_launcher(setup, commands, {loop.points[point].tool for point in loop.rest().left})
     loop.report_outdated()
     counts = loop.rest().expected
     setup.lines.begin(sum(counts.values()), loop.seconds(counts))
-    directory = CampaignDirectory(setup.plan, setup.store, setup.agent, setup.remote)
-    if identify.contains_results(target, directory.path, setup.store.path):
-        raise Refused(f"the results {setup.store.path} are inside the campaign's directory {directory.path}")
-    if problem := directory.copy_problem(target):
-        raise Refused(problem)
+    directories = {
+        name: CampaignDirectory(setup.plan, setup.store, setup.agent, setup.remote, name) for name in targets
+    }
     # planning checks this, too, but a relative path may lead to another directory here
-    for tool in sorted({loop.points[point].tool for point in counts}):
+    for tool, directory in product(sorted({loop.points[point].tool for point in counts}), directories.values()):
         if problem := tools()[tool].check_directory(directory.path):
             raise Refused(f"{tool} cannot work in {directory.path}: it {problem}")
-    directory.claim(target, forecast.forecast_of(setup.plan, {setup.allocation.name: counts}))
-    directory.check_shared()
-    directory.check_usable()
-    keys = {host: node_key(facts) for host, facts in nodes.items()}
-    for host, facts in nodes.items():
-        setup.store.put("nodes", keys[host], facts)
-    points = [loop.points[point] for point in counts]
+    for name, directory in directories.items():
+        directory.examine(targets[name])
+    for name, names in preflight.sharing(targets).items():
+        directories[name].together = [directories[other] for other in names]
+        directories[name].check_room(forecast.forecast_of(setup.plan, {setup.allocation.name: counts}, names))
+    for directory in directories.values():
+        directory.claim()
+        directory.check_shared()
+        directory.check_usable()
+
+    def on(name: str) -> TargetContext:
+        points = [loop.points[point] for point in counts if loop.points[point].target == name]
+        run, directory, exclusion = on_target[name].run, directories[name], exclusions[name]
+        keys = {host: node_key(facts) for host, facts in nodes[name].items()}
+        for host, facts in nodes[name].items():
+            setup.store.put("nodes", keys[host], facts)
+        return TargetContext(
+            directory=directory,
+            sets=DataSets(setup.agent, directory, setup.store, points, run, budget),
+            commands=on_target[name],
+            nodes=nodes[name],
+            node_keys=keys,
+            target=directory.recorded(targets[name]),
+            exclusive=Exclusive(exclusion.enforced, exclusion.evidence),
+        )
+
     return Context(
         setup=setup,
-        directory=directory,
-        sets=DataSets(setup.agent, directory, setup.store, points, commands.run, budget),
-        commands=commands,
+        targets={name: on(name) for name in targets},
         pinning=pinned,
-        nodes=nodes,
-        node_keys=keys,
         environment=environment.recorded(),
-        target=directory.recorded(target),
-        exclusive=Exclusive(exclusion.enforced, exclusion.evidence),
         build=preflight.keep_build(setup, commands),
         budget=budget,
         session=commands.job or datetime.now(UTC).isoformat(timespec="seconds"),
@@ -232,9 +259,8 @@ class Loop:
     def __init__(self, setup: Setup, machine: remaining.LocalMachine, done: dict[str, dict[int, RecordHead]]):
         self.setup, self.machine, self.done = setup, machine, done
         self.points = {point.id: point for point in setup.allocation.points}
-        bandwidth = setup.plan.target.node_bandwidth
         #: Point -> forecast of one repetition.
-        self.costs = {id: forecast.repetition_cost(point, bandwidth) for id, point in self.points.items()}
+        self.costs = {id: forecast.repetition_needs(setup.plan, point).cost for id, point in self.points.items()}
 
     def rest(self) -> Rest:
         """Determine what is left to measure, from the results so far."""
@@ -255,18 +281,19 @@ class Loop:
 
     def report_outdated(self) -> None:
         """Print why results are measured again: another build of their tool, or another file system of the target."""
-        rebuilt = moved = 0
+        rebuilt, moved = 0, Counter[str]()
         for point, numbers in self.rest().left.items():
-            build = self.machine.tools.get(self.points[point].tool)
+            build, target = self.machine.tools.get(self.points[point].tool), self.points[point].target
             for result in filter(None, map(self.done.get(point, {}).get, numbers)):
                 rebuilt += build is not None and result.tool.sha256 != build
-                moved += remaining.elsewhere(result, self.machine)
+                moved[target] += remaining.elsewhere(result, self.machine, target)
         again = "measured again, because"
         if rebuilt:
             self.setup.lines.say(f"{again} their tool is another build now: {human_count(rebuilt, 'result')}")
-        if moved and self.machine.target:
-            file_system = f"{self.machine.target['source']} ({self.machine.target['fstype']})"
-            self.setup.lines.say(f"{again} the target is on {file_system} now: {human_count(moved, 'result')}")
+        for target, count in (+moved).items():
+            facts, name = self.machine.targets[target], f"the target {target}".rstrip()
+            file_system = f"{facts['source']} ({facts['fstype']})"
+            self.setup.lines.say(f"{again} {name} is on {file_system} now: {human_count(count, 'result')}")
 
     def measure(self, c: Context) -> None:
         """Measure what is left, one repetition of all points per round, so that drift affects all points equally."""
@@ -274,8 +301,8 @@ class Loop:
         while left:
             rounds = {point: self.points[point].repetitions.round_of(numbers[0]) for point, numbers in left.items()}
             round_ = min(rounds.values())
-            order = sorted(point for point, own in rounds.items() if own == round_)
-            random.Random(f"{self.setup.plan.seed}:{self.setup.allocation.session}:{round_}").shuffle(order)
+            due = [self.points[point] for point, own in rounds.items() if own == round_]
+            order = draw_order(self.setup.plan, due, self.setup.allocation.session, round_)
             for point in order:
                 c.budget.allow_repetition(point, self.costs[point])
                 self._measure_repetition(c, point, left[point][0])
@@ -306,8 +333,8 @@ class Loop:
                 budget.keep()
             if target_responds:  # even after a signal: an interrupted repetition leaves no files on the target
                 with contextlib.suppress(TargetHangs, TargetError, Refused):
-                    c.directory.remove(FRESH)  # after a kill, the next run does this
-                if kept_bytes := c.directory.present_bytes:
+                    c.targets[self.points[point].target].directory.remove(FRESH)  # after a kill, the next run does
+                if kept_bytes := sum(one.directory.present_bytes for one in c.targets.values()):
                     advice = f"`iosweep clean {setup.plan.campaign} --yes` removes them"
                     setup.lines.note(f"{human_size(kept_bytes)} stay on the target for the next run; {advice}")
             raise

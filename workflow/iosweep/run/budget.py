@@ -8,11 +8,10 @@ from collections.abc import Callable
 from iosweep.errors import AllocationError, ExitCode
 from iosweep.files.documents import Damaged
 from iosweep.jobs.submission import JOB_RESERVE_S
-from iosweep.judge.remaining import set_rate
 from iosweep.plan.forecast import Cost
 from iosweep.plan.model import Plan
 from iosweep.slurm import query
-from iosweep.store.record import DataSet, TotalSpent
+from iosweep.store.record import TotalSpent
 from iosweep.store.store import Store
 from iosweep.units import human_duration, human_size
 
@@ -27,7 +26,7 @@ class Budget:
     """
 
     def __init__(self, plan: Plan, store: Store, job: query.Job | None, note: Callable[[str], None]):
-        self._plan, self._store, self._job, self._limits = plan, store, job, plan.limits
+        self._store, self._job, self._limits = store, job, plan.limits
         self._start = self._saved = time.monotonic()
         self._expected_s = self._actual_s = 0.0  # forecast and actual time of completed repetitions
         try:
@@ -83,15 +82,14 @@ class Budget:
         self._check_job("second try", cost.time_s)
         self._check_bytes("try may write", cost.bytes_written)
 
-    def allow_data_set(self, size: int) -> None:
-        """Raise AllocationError if a data set does not fit into limits.bytes_written or the job.
+    def allow_data_set(self, size: int, rate: float) -> None:
+        """Raise AllocationError if a data set does not fit into limits.bytes_written or the job. `rate`: in bytes/s.
 
         A job that has done nothing yet writes the set in any case: the next job may be no longer. Otherwise the next
         job writes it: a set that this job could not complete would have to be written again.
         """
         self._check_bytes("data set has", size)
         if self._actual_s or self.prepared_s:
-            rate = set_rate(self._store.documents(DataSet), self._plan.target.node_bandwidth)
             self._check_job("next data set", size / rate)
 
     def _spent_bytes(self) -> int:

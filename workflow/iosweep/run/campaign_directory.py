@@ -1,4 +1,4 @@
-"""Manages the campaign's directory on the target: claims it, checks its space and the nodes that see it, removes it.
+"""Manages the campaign's directory on a target: claims it, checks its space and the nodes that see it, removes it.
 
 Only agents access the target, with a deadline (target/directory.py, target/trees.py).
 """
@@ -37,51 +37,68 @@ NAME_CACHE_S = 35.0
 class CampaignDirectory:
     """`<target>/iosweep-<campaign>/`. Raises what Agent.call raises."""
 
-    def __init__(self, plan: Plan, store: Store, agent: Agent, remote: RemoteAgents | None = None):
-        self._target = plan.target
+    def __init__(self, plan: Plan, store: Store, agent: Agent, remote: RemoteAgents | None = None, target: str = ""):
+        self.target, self.settings = target, plan.targets[target]
+        self._plan = plan
         self._limits = asdict(plan.limits)
         self._store = store
         self._agent, self._remote = agent, remote
         self._campaign = plan.campaign
-        self.path = directory.directory_of(plan.target.directory, plan.campaign)
+        self.path = plan.directory_on(target)
         self.uuid = ""  # of the marker, once the directory is claimed
         self.file_system = ""  # identity of the file system (identify.identity)
         self.fstype = ""
         self.layout = ""
         self.present_bytes = 0  # bytes of our files, without those of the current repetition
         self._deleted_bytes = 0  # bytes that were deleted, but may not be free yet
+        self._existing: ClaimedTarget | None = None  # of an earlier run, whose directory is there
+        #: The campaign's directories on this file system: its targets may share one.
+        self.together: Sequence[CampaignDirectory] = [self]
 
     @property
     def place(self) -> Place:
         """The directory, as an argument of the agent's operations."""
         return Place(self.path, self.uuid)
 
-    def claim(self, facts: FileSystem, peak: Forecast) -> None:
-        """Create the directory, or check that it is ours. Raises Refused before the first write if `peak` does not fit.
+    def examine(self, facts: FileSystem) -> None:
+        """Check that the directory is ours, or can be created. Writes nothing. Raises Refused.
 
         `facts`: of the target's file system.
         """
-        claimed = self._store.claimed()
+        known = self._store.claimed()
         self.file_system, self.fstype = identify.identity(facts), facts["fstype"]
-        parent = self._target.directory
-        if claimed and claimed.directory != self.path and not claimed.tidied:
-            raise Refused(
-                f"this campaign has left {claimed.directory} on another target; `iosweep clean {self._campaign} --yes`"
-                " removes it, or take another campaign name"
-            )
-        if unsettable := self._target.layout and directory.unsettable(self.fstype):
+        self._source = facts["source"]
+        planned = {self._plan.directory_on(name) for name in self._plan.targets}
+        for claimed in known.values():
+            if claimed.directory not in planned and not claimed.tidied:
+                raise Refused(
+                    f"this campaign has left {claimed.directory} on another target; `iosweep clean"
+                    f" {self._campaign} --yes` removes it, or take another campaign name"
+                )
+        if identify.contains_results(facts, self.path, self._store.path):
+            raise Refused(f"the results {self._store.path} are inside the campaign's directory {self.path}")
+        if problem := self.copy_problem(facts):
+            raise Refused(problem)
+        if unsettable := self.settings.layout and directory.unsettable(self.fstype):
             raise Refused(str(unsettable))
-        existing = claimed if claimed and self._agent.call(directory.has_marker, self.path, claimed.uuid) else None
-        if existing:
-            self.uuid = existing.uuid
+        if (ours := known.get(self.target)) and self._agent.call(directory.has_marker, self.path, ours.uuid):
+            self._existing, self.uuid = ours, ours.uuid
             marker, usage = self._agent.call_all(
                 (directory.read_owner, (self.path,)), (trees.measure_usage, (self.place,))
             )
             self._store.check_original(self.path, str(marker.get("results")))
             self.present_bytes = usage["bytes"]
+        self._agent.call(directory.check_claim, self.path, self._store.mark())
+
+    def check_room(self, peak: Forecast) -> None:
+        """Check that the campaign fits. Raises Refused. `peak`: of its targets on this file system."""
+        parent = self.settings.directory
         if shortage := self._find_shortage(parent, peak.peak_bytes, peak.inodes):
             raise Refused(f"refused, nothing was written to {parent}: {shortage}")
-        if existing and existing.layout != self._target.layout:
+
+    def claim(self) -> None:
+        """Create the directory that was examined, or take it over as an earlier run left it. Raises Refused."""
+        if self._existing and self._existing.layout != self.settings.layout:
             # files keep the striping with which they were created
             for part in (FRESH, SETS):
                 if errors := self._agent.call(trees.remove, self.place, part)["wrong"]:
@@ -97,35 +114,34 @@ class CampaignDirectory:
             "campaign": self._campaign,
         }
         self._agent.call(directory.claim, self.path, owner)
-        self._store.put(
-            "",
-            "target",
+        self._store.keep_claimed(
             ClaimedTarget(
                 campaign=self._campaign,
+                target=self.target,
                 directory=self.path,
                 uuid=self.uuid,
-                layout=self._target.layout,
-                deadline=self._target.deadline,
-                lock=self._target.lock,
+                layout=self.settings.layout,
+                deadline=self.settings.deadline,
+                lock=self.settings.lock,
                 file_system=self.file_system,
-                source=facts["source"],
+                source=self._source,
                 tidied=False,
-            ),
+            )
         )
-        if self._target.layout:
-            self._agent.call(directory.set_layout, self.place, self.fstype, list(self._target.layout))
+        if self.settings.layout:
+            self._agent.call(directory.set_layout, self.place, self.fstype, list(self.settings.layout))
         self.layout = self._agent.call(directory.read_layout, self.place, self.fstype)
         self.remove(FRESH)  # files of an interrupted repetition
 
     @property
     def is_claimed(self) -> bool:
         """Whether the directory was claimed, and not tidied up since."""
-        claimed = self._store.claimed()
+        claimed = self._store.claimed().get(self.target)
         return bool(claimed and claimed.directory == self.path and not claimed.tidied)
 
     def copy_problem(self, facts: FileSystem) -> str | None:
         """Why the directory may be a copy of ours on another file system, or None. `facts`: of the target."""
-        claimed, file_system = self._store.claimed(), identify.identity(facts)
+        claimed, file_system = self._store.claimed().get(self.target), identify.identity(facts)
         if not claimed or claimed.directory != self.path or claimed.file_system == file_system:
             return None
         is_marked = self._agent.call(directory.has_marker, self.path, claimed.uuid)
@@ -133,40 +149,46 @@ class CampaignDirectory:
 
     def tidy_up(self) -> Removed:
         """Remove the campaign's directory from the target."""
-        claimed = self._store.claimed()
-        assert claimed
+        claimed = self._store.claimed()[self.target]
         self.uuid = claimed.uuid
         removed = self._agent.call(trees.remove_all, self.place)
-        self._store.put("", "target", replace(claimed, tidied=True))
+        self._store.keep_claimed(replace(claimed, tidied=True))
         return removed
 
     # Space
 
     def may_write(self, size: int, inodes: int, room: Room | None = None) -> None:
         """Raise Refused if `size` more bytes and `inodes` more files do not fit. `room`: if it was just read."""
-        if (size or inodes) and (shortage := self._find_shortage(self.path, self.present_bytes + size, inodes, room)):
+        if (size or inodes) and (shortage := self._find_shortage(self.path, self._ours_bytes + size, inodes, room)):
             raise Refused(shortage if shortage.startswith(self.path) else f"{self.path}: {shortage}")
 
     def _find_shortage(self, where: str, size: int, inodes: int, room: Room | None = None) -> str | None:
         """Why `size` bytes (including those already there) do not fit; None if they do. Waits a few seconds for the
         space of deleted files."""
-        end = time.monotonic() + (FREED_S if self._deleted_bytes else 0.0)
+        deleted_bytes = sum(each._deleted_bytes for each in self.together)
+        end = time.monotonic() + (FREED_S if deleted_bytes else 0.0)
         while True:
             room = room or self._agent.call(space.read_room, where)
             usage = room["space"]
             if identify.identity(room["file_system"]) != self.file_system:
                 return f"{where} is on another file system than when it began; is the target still mounted?"
-            shortage = space.too_much(usage, self.present_bytes, size, inodes, self._limits)
-            shortage = shortage or space.over_quota(room["quotas"], max(0, size - self.present_bytes), inodes)
+            shortage = space.too_much(usage, self._ours_bytes, size, inodes, self._limits)
+            shortage = shortage or space.over_quota(room["quotas"], max(0, size - self._ours_bytes), inodes)
             if shortage is None:
-                self._deleted_bytes = 0
+                for each in self.together:
+                    each._deleted_bytes = 0
                 return None
             if not usage["used_bytes"] + usage["free_bytes"]:  # are its data servers down?
                 raise Refused(f"{where}: {shortage}", lasting=False)
             if time.monotonic() > end:
-                return f"{shortage}{space.not_freed(self._deleted_bytes) if self._deleted_bytes else ''}"
+                return f"{shortage}{space.not_freed(deleted_bytes) if deleted_bytes else ''}"
             time.sleep(1)
             room = None
+
+    @property
+    def _ours_bytes(self) -> int:
+        """Bytes of the campaign's files on this file system, without those of the current repetition."""
+        return sum(each.present_bytes for each in self.together)
 
     def recount(self) -> None:
         """Measure the bytes of the data sets in the directory."""
@@ -231,10 +253,10 @@ class CampaignDirectory:
     def recorded(self, facts: FileSystem) -> MeasuredTarget:
         """The target, as records describe it."""
         return MeasuredTarget(
-            directory=self._target.directory,
+            directory=self.settings.directory,
             source=facts["source"],
             fstype=facts["fstype"],
-            layout=self._target.layout,
+            layout=self.settings.layout,
             layout_is=self.layout,
             fsid=facts["fsid"],
             mount=facts["mount"],

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import structs
 
 from iosweep.errors import TargetError
-from iosweep.judge.remaining import set_name
+from iosweep.judge.remaining import set_name, set_rate
 from iosweep.node import counters, fs_types, process
 from iosweep.plan.forecast import PREPARE_BANDWIDTH, data_sets
 from iosweep.plan.model import Point
@@ -47,7 +47,7 @@ class _CompleteSet:
 
 
 class DataSets:
-    """The data sets of one allocation, each as large as its most demanding point requires.
+    """The data sets of one allocation on a target, each as large as its most demanding point requires.
 
     A set is examined before its first use and after each use; the latter is also the check before the next use.
     """
@@ -78,7 +78,8 @@ class DataSets:
         shares = files.shares(len(hosts))
         states = self._find_complete(shares)
         if incomplete := [share for share in shares if share.directory not in states]:
-            self._budget.allow_data_set(max(self._whole_sets[share.directory].size_bytes for share in incomplete))
+            rate = set_rate(self._stored, self._directory.target, self._directory.settings.node_bandwidth)
+            self._budget.allow_data_set(max(self._whole_sets[s.directory].size_bytes for s in incomplete), rate)
             start = time.monotonic()
             writers = list(hosts)
             if not shares[0].of_all_nodes:  # the next host writes a host's set, so that the host does not cache it
@@ -93,7 +94,7 @@ class DataSets:
         to_read = [s for share in shares if files.role == "read" and (s := self._complete.get(share.directory))]
         unread = next((s.unread for s in to_read if s.sample is None), "")
         readers = self._find_self_readers(shares, hosts)
-        stored = [self._stored.get(set_name(share.directory)) for share in shares]
+        stored = [self._stored.get(self._name_of(share)) for share in shares]
         return Files(
             role=files.role,
             files=len(files.files) * len(shares),
@@ -173,13 +174,17 @@ class DataSets:
             return None
         readers = list[str]()
         for k, host in enumerate(hosts):
-            document = self._stored.get(set_name(shares[k if len(shares) > 1 else 0].directory))
+            document = self._stored.get(self._name_of(shares[k if len(shares) > 1 else 0]))
             writers = document.hosts if document else ()
             if not writers or not all(writers):
                 return None
             # in a set for all nodes, a rank reads the files of the next node's ranks
             readers += [host] if host == writers[(k + 1) % len(writers)] else []
         return readers
+
+    def _name_of(self, files: FileSet) -> str:
+        """Name of a set's document."""
+        return set_name(files.directory, self._directory.target)
 
     def _find_complete(self, shares: Sequence[FileSet]) -> dict[str, Examined]:
         """Find the sets that are complete; returns directory -> state."""
@@ -244,8 +249,9 @@ class DataSets:
             set_run = replace(done, exit_code=codes.get(hosts[k], done.exit_code))
             printed = {name: streams[name if name in streams else f"{name}@{k}"] for name in ("stdout", "stderr")}
             failures[files.directory] = _find_failure(files, tool, set_run, printed, limit_s)
-            name = set_name(files.directory)
+            name = self._name_of(files)
             self._stored[name] = DataSet(
+                target=self._directory.target,
                 argv=tuple((done.argvs or [done.argv])[k]),
                 hosts=tuple(hosts) if len(sets) == 1 else (hosts[k],),
                 exit_code=set_run.exit_code,

@@ -57,6 +57,7 @@ class Commands:
     job: str | None = None  # the Slurm job that we run in
     remote: RemoteAgents | None = None  # the agents of its nodes
     pinning: Pinning | None = None
+    target: str = ""  # directory of the target, whose counters are watched
 
     def argv(
         self,
@@ -129,7 +130,7 @@ class Commands:
         if tool.mpi and self.launcher.allocated:
             done = self._run_launcher(argv, timeout_s, watching)
         else:
-            (watched,) = watching.values() or [Watching(None, [], None)]
+            (watched,) = watching.values() or [Watching(None, [], None, self.target)]
             facts = next(iter(self.pinning.nodes.values()), None) if self.pinning else None
             surroundings = Surroundings.of_node(facts, tuple(watched.bound))
             done = self.agent.run(argv, timeout_s, self.scratch, cpus, watched.expected, around=surroundings)
@@ -183,7 +184,7 @@ class Commands:
         elif self.pinning and self.pinning.usable != self.pinning.topology.cpus:
             bound = [listed(self.pinning.usable)]
         first = self.remote.hosts[0] if self.remote else None  # the node that we are on
-        return {host: Watching(expected, bound, os.getpid() if host == first else None) for host in hosts}
+        return {h: Watching(expected, bound, os.getpid() if h == first else None, self.target) for h in hosts}
 
     def _run_launcher(self, argv: Sequence[str], timeout_s: float, watching: Mapping[str, Watching]) -> Completed:
         """Run a launcher, count its ranks on the nodes of the job, and end them with it. Raises AllocationError if

@@ -6,6 +6,7 @@ Only agents access the target, with a deadline. `unfit` combines their answers i
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -24,16 +25,15 @@ from iosweep.errors import (
     Refused,
     TargetError,
     TargetHangs,
-    Unusable,
     cause_of_number,
 )
 from iosweep.hostlist import alike
 from iosweep.hostlist import hosts as named
 from iosweep.node import pinning, process, procfs
 from iosweep.node.facts import NodeFacts, collect
-from iosweep.plan.forecast import Forecast
+from iosweep.plan import forecast
 from iosweep.plan.launchers import Launcher
-from iosweep.plan.model import Allocation, Plan, Point
+from iosweep.plan.model import Allocation, Plan, Point, target_key
 from iosweep.programs import programs
 from iosweep.programs.programs import Program, candidates, find, hash_of, sha256
 from iosweep.programs.spack import Built
@@ -86,30 +86,31 @@ class Setup:
 # Before anything is planned
 
 
-def find_target_problem(configured: Config) -> Problem | None:
-    """Why the target cannot be measured, as far as this machine can tell; None if it can."""
-    target, document = configured.settings.target, configured.documents[0]
-    name = campaign_directory.name_of(configured.settings.campaign)
-    try:
-        with Agent(min(DEADLINE_S, target.deadline)) as agent:
-            if problem := agent.call(identify.check_target, target.directory, name, target.type):
-                key, message = problem
-                return document.problem(("target", key), message)
-            lock_message = lock_problem(agent, target.directory, target.lock)
-    except (Refused, TargetError, TargetHangs) as error:
-        reason = error.strerror if isinstance(error, TargetError) else str(error)
-        message = f"{json.dumps(target.directory)} cannot be measured on: {reason}"
-        return document.problem(("target", "directory"), message)
-    return document.problem(("target", "lock"), lock_message) if lock_message else None
+def find_target_problems(configured: Config) -> list[Problem]:
+    """Why targets cannot be measured, as far as this machine can tell."""
+    problems = []
+    for name, target in configured.targets.items():
+        directory = campaign_directory.name_of(configured.settings.campaign, name)
+        try:
+            with Agent(min(DEADLINE_S, target.deadline)) as agent:
+                if problem := agent.call(identify.check_target, target.directory, directory, target.type):
+                    problems.append(configured.target_problem(name, *problem))
+                elif lock_message := lock_problem(agent, target.directory, target.lock):
+                    problems.append(configured.target_problem(name, "lock", lock_message))
+        except (Refused, TargetError, TargetHangs) as error:
+            reason = error.strerror if isinstance(error, TargetError) else str(error)
+            message = f"{json.dumps(target.directory)} cannot be measured on: {reason}"
+            problems.append(configured.target_problem(name, "directory", message))
+    return problems
 
 
-def fstype(directory: str) -> str:
-    """The type of a target's file system on this machine; "" if it cannot be accessed from here."""
-    try:
-        with Agent(DEADLINE_S) as agent:
-            return agent.call(identify.identify, directory)["fstype"]
-    except (Refused, TargetError, TargetHangs):
-        return ""
+def fstypes(plan: Plan) -> dict[str, str]:
+    """Target -> type of its file system on this machine, without targets that cannot be accessed from here."""
+    types = {}
+    for name, target in plan.targets.items():
+        with Agent(DEADLINE_S) as agent, contextlib.suppress(Refused, TargetError, TargetHangs):
+            types[name] = agent.call(identify.identify, target.directory)["fstype"]
+    return types
 
 
 def lock_problem(agent: Agent, directory: str, lock: str | None) -> str | None:
@@ -126,39 +127,60 @@ def lock_problem(agent: Agent, directory: str, lock: str | None) -> str | None:
     return f"{lock} {_ON_TARGET}" if identify.is_same_file_system(lock_facts, target_facts) else None
 
 
-def check_space(plan: Plan, cost: Forecast) -> int:
-    """Check that the plan fits the space, quota and layout of the target; returns its free bytes. Raises Unusable if it
-    does not; Refused, TargetError and TargetHangs if that cannot be determined here."""
-    target = plan.target.directory
+def check_space(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None) -> dict[str, int | Obstacle]:
+    """Check that the plan, or what is left of it, fits the space, quota and layout of its targets; returns target ->
+    its free bytes, or why it does not fit. Raises Refused, TargetError and TargetHangs if that cannot be determined
+    here. `left`: allocation -> point -> repetitions."""
+    rooms: dict[str, space.Room] = {}
+    present: dict[str, int] = {}
     with Agent(DEADLINE_S) as agent:
-        directory = campaign_directory.directory_of(target, plan.campaign)
-        room, owner = agent.call_all((space.read_room, (target,)), (campaign_directory.read_owner, (directory,)))
-        present = agent.call(trees.measure_usage, Place(directory, str(owner.get("uuid"))))["bytes"] if owner else 0
-    if not (room["file_system"]["writable"] or owner):  # the user who measures may have write access
-        raise Refused(f"user {procfs.user_name(os.getuid())} cannot write to {target} here")
-    obstacle = space.too_much(room["space"], present, cost.peak_bytes, cost.inodes, structs.asdict(plan.limits))
-    obstacle = obstacle or space.over_quota(room["quotas"], max(0, cost.peak_bytes - present), cost.inodes)
-    if plan.target.layout:
-        obstacle = campaign_directory.unsettable(room["file_system"]["fstype"]) or obstacle
-    if obstacle:
-        raise Unusable(f"does not fit {target}: {obstacle.what}", obstacle.remedy)
-    return int(room["space"]["free_bytes"])
+        for name, target in plan.targets.items():
+            path = plan.directory_on(name)
+            requests = (space.read_room, (target.directory,)), (campaign_directory.read_owner, (path,))
+            rooms[name], owner = agent.call_all(*requests)
+            place = Place(path, str(owner.get("uuid"))) if owner else None
+            present[name] = agent.call(trees.measure_usage, place)["bytes"] if place else 0
+            if not (rooms[name]["file_system"]["writable"] or owner):  # the user who measures may have write access
+                raise Refused(f"user {procfs.user_name(os.getuid())} cannot write to {target.directory} here")
+    found: dict[str, int | Obstacle] = {}
+    for name, names in sharing({name: room["file_system"] for name, room in rooms.items()}).items():
+        room, target, ours = rooms[name], plan.targets[name], sum(present[other] for other in names)
+        cost = forecast.forecast_of(plan, left, names)
+        obstacle = space.too_much(room["space"], ours, cost.peak_bytes, cost.inodes, structs.asdict(plan.limits))
+        obstacle = obstacle or space.over_quota(room["quotas"], max(0, cost.peak_bytes - ours), cost.inodes)
+        if target.layout:
+            obstacle = campaign_directory.unsettable(room["file_system"]["fstype"]) or obstacle
+        what = obstacle and f"does not fit {target.directory}: {obstacle.what}"
+        found[name] = Obstacle(what, obstacle.remedy) if what and obstacle else int(room["space"]["free_bytes"])
+    return found
+
+
+def sharing(facts: Mapping[str, FileSystem]) -> dict[str, list[str]]:
+    """Target -> the targets on its file system, with itself. `facts`: target -> its file system."""
+    volumes = {name: identify.lock_name(each) for name, each in facts.items()}
+    return {name: [other for other, at in volumes.items() if at == volume] for name, volume in volumes.items()}
 
 
 # In the job: the target
 
 
-def find_target(setup: Setup, done: Mapping[str, Mapping[int, RecordHead]]) -> FileSystem:
-    """Find the target on every node, check its type, and that neither tools nor lock are on it; returns the facts of
+def find_targets(setup: Setup, done: Mapping[str, Mapping[int, RecordHead]]) -> dict[str, FileSystem]:
+    """Find every target: name -> its file system (find_target)."""
+    return {name: find_target(setup, name, done) for name in setup.plan.targets}
+
+
+def find_target(setup: Setup, name: str, done: Mapping[str, Mapping[int, RecordHead]]) -> FileSystem:
+    """Find a target on every node, check its type, and that neither tools nor locks are on it; returns the facts of
     its file system as the first node sees it, with the source by which results name it.
 
     Results on the same file system are allowed, but noted. Raises AllocationError, Refused.
     """
-    directory = setup.plan.target.directory
+    plan, target = setup.plan, setup.plan.targets[name]
+    directory, shown = target.directory, f"the target {name}".rstrip()
 
     def type_mismatch(facts: FileSystem) -> str | None:
-        mismatch = identify.wrong_type(directory, facts["fstype"], facts["mount"], setup.plan.target.type)
-        return mismatch and f"target.type: {mismatch}"
+        mismatch = identify.wrong_type(directory, facts["fstype"], facts["mount"], target.type)
+        return mismatch and f"{target_key(name, 'type')}: {mismatch}"
 
     if setup.remote:
         answers = setup.remote.answers(identify.identify, directory)
@@ -189,17 +211,19 @@ def find_target(setup: Setup, done: Mapping[str, Mapping[int, RecordHead]]) -> F
     results = setup.store.path.absolute()
     existing = next(path for path in (results, *results.parents) if path.exists())
     if facts["device"] == existing.stat().st_dev:
-        setup.lines.note("the results are on the file system under test")
+        setup.lines.note(f"the results are on the file system under test{f' ({name})' if name else ''}")
     elif on_root:
-        setup.lines.note("the target is on the root file system")
+        setup.lines.note(f"{shown} is on the root file system")
     tools_directory = setup.built and str(setup.built.file.absolute().parent.parent)
-    for key, path in (("target.lock", setup.plan.target.lock), ("tools.directory", tools_directory)):
+    elsewhere = {"tools.directory": tools_directory}
+    elsewhere |= {target_key(each, "lock"): settings.lock for each, settings in plan.targets.items()}
+    for key, path in elsewhere.items():
         if path and identify.is_same_file_system(setup.agent.call(identify.identify, path, key), facts):
-            if key == "target.lock" or setup.job:  # planning on a login node may have missed it
+            if key != "tools.directory" or setup.job:  # planning on a login node may have missed it
                 raise AllocationError(ExitCode.REFUSED, f"{key} {path} {_ON_TARGET}", lasting=True)
             setup.lines.note(f"{key} {path} is on the file system under test")
-    path_on_target = campaign_directory.directory_of(directory, setup.plan.campaign)
-    if (claimed := setup.store.claimed()) and claimed.directory == path_on_target:
+    path_on_target = plan.directory_on(name)
+    if (claimed := setup.store.claimed().get(name)) and claimed.directory == path_on_target:
         marked = setup.agent.call(campaign_directory.has_marker, path_on_target, claimed.uuid)
         facts["source"] = identify.same_source(claimed.source, facts, marked)
     return facts
@@ -303,12 +327,13 @@ def keep_build(setup: Setup, commands: Commands) -> str:
     return key
 
 
-def inspect(setup: Setup, target: FileSystem, commands: Commands) -> dict[str, NodeFacts]:
-    """Collect the facts of the nodes; returns host -> facts, this node first. `target`: as this node sees it.
+def inspect(setup: Setup, name: str, target: FileSystem, commands: Commands) -> dict[str, NodeFacts]:
+    """Collect the facts of the nodes; returns host -> facts, this node first. `name`, `target`: a target, as this node
+    sees it.
 
     Raises AllocationError if another node does not see this node's target, tools or results.
     """
-    directory, reserved = setup.plan.target.directory, setup.plan.cpus.reserved
+    directory, reserved = setup.plan.targets[name].directory, setup.plan.cpus.reserved
     paths = {name: program.path for name, program in commands.programs.items()}
     if commands.mpiexec:
         paths["mpiexec"] = commands.mpiexec.path

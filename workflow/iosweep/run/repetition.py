@@ -38,19 +38,26 @@ _STDERR_BYTES = 2000
 
 
 @dataclass
+class TargetContext:
+    """State that the repetitions on one target share."""
+
+    directory: CampaignDirectory
+    sets: DataSets
+    commands: Commands
+    nodes: Mapping[str, NodeFacts]  # host -> its facts; the first host is this node
+    node_keys: Mapping[str, str]  # host -> key of its document
+    target: MeasuredTarget
+    exclusive: Exclusive
+
+
+@dataclass
 class Context:
     """State that the repetitions of one allocation share."""
 
     setup: Setup
-    directory: CampaignDirectory
-    sets: DataSets
-    commands: Commands
+    targets: Mapping[str, TargetContext]
     pinning: pinning.Pinning
-    nodes: Mapping[str, NodeFacts]  # host -> its facts; the first host is this node
-    node_keys: Mapping[str, str]  # host -> key of its document
     environment: dict[str, str]  # the variables that records keep
-    target: MeasuredTarget
-    exclusive: Exclusive
     build: str  # key of the build document of the programs
     budget: Budget
     session: str  # identifies this run of the allocation
@@ -100,11 +107,11 @@ def measure(c: Context, point: Point, number: int, retried: bool, before_second_
     or space for a second try. Raises AllocationError and Refused if the target, the results or a tool cannot be used
     any more (nothing is stored then), LeftBehind, and what Agent.call raises.
     """
-    fresh = f"{FRESH}/{point.id}-r{number}"
+    fresh, directory = f"{FRESH}/{point.id}-r{number}", c.targets[point.target].directory
     tries = [_run_try(c, point, number, retried)]
     if failure := tries[0].external_cause:
         before_second_try(failure.text)
-        c.directory.remove(fresh)
+        directory.remove(fresh)
         tries.append(_run_try(c, point, number, retried))
         if failure := tries[1].external_cause:
             hint = ", and a new file can be written and read; see whether all data servers of the target are up"
@@ -115,7 +122,7 @@ def measure(c: Context, point: Point, number: int, retried: bool, before_second_
             )
     last = tries[-1]
     if last.hung:
-        raise _hang_error(c, last.record)
+        raise _hang_error(c, point, last.record)
     try:
         record = [c.setup.store.commit(point.id, number, attempt.record, attempt.raw) for attempt in tries][-1]
     except OSError as error:
@@ -128,14 +135,14 @@ def measure(c: Context, point: Point, number: int, retried: bool, before_second_
     if last.fault:
         raise last.fault
     if any(file_set(point, step, number).role == "fresh" for step in point.steps):
-        c.directory.remove(fresh)
+        directory.remove(fresh)
     return record
 
 
-def _hang_error(c: Context, record: Record) -> LeftBehind:
+def _hang_error(c: Context, point: Point, record: Record) -> LeftBehind:
     """The error to raise if processes of a tool cannot be killed. It names the free space, because some targets hang
     where others report ENOSPC."""
-    directory, space_note = c.setup.plan.target.directory, ""
+    directory, space_note = c.setup.plan.target_of(point).directory, ""
     c.setup.agent.hurry()
     try:
         space = c.setup.agent.call(identify.read_space, directory)
@@ -153,9 +160,9 @@ def _hang_error(c: Context, record: Record) -> LeftBehind:
 
 def _run_try(c: Context, point: Point, number: int, retried: bool) -> _Try:
     """Run all phases of a point once, and judge them. Raises as `measure` does."""
-    plan, commands = c.setup.plan, c.commands
-    started = datetime.now(UTC)
-    hosts = subset(tuple(c.nodes), point.nodes, number)
+    plan, t = c.setup.plan, c.targets[point.target]
+    commands, started = t.commands, datetime.now(UTC)
+    hosts = subset(tuple(t.nodes), point.nodes, number)
     program, hydra = commands.programs[point.tool], commands.mpiexec
     runs: list[PhaseRun] = []
     streams: dict[str, Streams] = {}
@@ -172,16 +179,16 @@ def _run_try(c: Context, point: Point, number: int, retried: bool) -> _Try:
         started=started,
         ended=datetime.now(UTC),
         host=hosts[0],
-        node=c.node_keys[hosts[0]],
+        node=t.node_keys[hosts[0]],
         hosts=tuple(hosts),
-        nodes={host: c.node_keys[host] for host in hosts},
+        nodes={host: t.node_keys[host] for host in hosts},
         launcher=Launcher(commands.launcher.name, *((hydra.path, hydra.version) if hydra else ())),
-        slurm=SlurmJob(commands.job, commands.launcher.name, tuple(c.nodes)) if commands.job else None,
+        slurm=SlurmJob(commands.job, commands.launcher.name, tuple(t.nodes)) if commands.job else None,
         session=c.session,
         bound=pinning.bound(plan.cpus, commands.launcher.allocated, tools()[point.tool].mpi),
         build=c.build,
         tool=ToolBuild(program.sha256, program.version, program.path),
-        target=c.target,
+        target=t.target,
         environment=c.environment,
         phases=tuple(runs),
         retried=retried,
@@ -189,7 +196,7 @@ def _run_try(c: Context, point: Point, number: int, retried: bool) -> _Try:
     raw = {f"{step}.{stream}": data for step, outputs in streams.items() for stream, data in outputs.items()}
     attempt = _Try(record, raw)
     try:
-        rows = verdict.judge(plan, point, record, streams, {host: c.nodes[host].memory_bytes for host in hosts})
+        rows = verdict.judge(plan, point, record, streams, {host: t.nodes[host].memory_bytes for host in hosts})
         retry = verdict.retry(finding for row in rows for finding in row.findings.values())
         attempt.record = structs.replace(record, rows=rows, judged=verdict.key(plan, point), retry=retry)
     except Exception as error:  # a bug in iosweep: the record is stored without rows; `iosweep tables` judges it again
@@ -198,7 +205,7 @@ def _run_try(c: Context, point: Point, number: int, retried: bool) -> _Try:
     if attempt.invalid and not attempt.hung:
         # otherwise, after an unmount, all remaining repetitions would fail and count as done
         failure = attempt.cause
-        c.directory.check_usable(data=not (failure and failure.full))
+        t.directory.check_usable(data=not (failure and failure.full))
     if program.replaced():
         raise AllocationError(
             ExitCode.REFUSED,
@@ -220,49 +227,49 @@ def _count_written(budget: Budget, plan: Plan, point: Point, record: Record) -> 
         elif reported and None not in reported:
             written = int(sum(float(count or 0) for count in reported))
         else:
-            written = step_cost(point, step, plan.target.node_bandwidth).bytes_written
+            written = step_cost(point, step, plan.target_of(point).node_bandwidth).bytes_written
         budget.written_bytes += written
     budget.in_flight_bytes = 0
 
 
 def _run_step(c: Context, point: Point, step: Step, number: int, hosts: Sequence[str]) -> tuple[PhaseRun, Streams]:
     """Run one step; returns its entry in the record, and its streams."""
-    plan, tool = c.setup.plan, tools()[point.tool]
+    plan, tool, t = c.setup.plan, tools()[point.tool], c.targets[point.target]
     files = file_set(point, step, number)
-    commands = tool_commands(plan, point, step, number, c.directory.path)
-    binding = c.commands.binding(tool, step.tasks, hosts)
+    commands = tool_commands(plan, point, step, number, t.directory.path)
+    binding = t.commands.binding(tool, step.tasks, hosts)
     # a record of a step that did not run shows the command that it would have run
-    argvs = tuple(tuple(c.commands.argv(tool, command, step.tasks, hosts, binding)) for command in commands)
+    argvs = tuple(tuple(t.commands.argv(tool, command, step.tasks, hosts, binding)) for command in commands)
     run = PhaseRun(
         phase=step.name,
         argv=argvs[0],
         argvs=argvs if len(argvs) > 1 else (),
         started=datetime.now(UTC),
         wall_s=0.0,
-        exclusive=c.exclusive,
+        exclusive=t.exclusive,
     )
     try:
         inodes = tool.inodes(step)
         if files.role == "fresh":
             directories = [share.directory for share in files.shares(len(hosts))]
-            c.directory.prepare(directories, fresh_bytes(point, [step]), inodes, empty=step.phase.writes and inodes > 0)
+            t.directory.prepare(directories, fresh_bytes(point, [step]), inodes, empty=step.phase.writes and inodes > 0)
             evidence = Files(role="fresh")
         else:
-            c.directory.may_write(0, inodes)
-            evidence = c.sets.ensure_complete(files, point.tool, hosts)
+            t.directory.may_write(0, inodes)
+            evidence = t.sets.ensure_complete(files, point.tool, hosts)
         run = structs.replace(run, files=evidence)
         if run.files.wrong:
             return structs.replace(run, not_run="not run: " + "; ".join(run.files.wrong)), {}
-        c.directory.check_unchanged(hosts)
+        t.directory.check_unchanged(hosts)
         run = structs.replace(run, started=datetime.now(UTC))
-        c.budget.in_flight_bytes += step_cost(point, step, plan.target.node_bandwidth).bytes_written
+        c.budget.in_flight_bytes += step_cost(point, step, plan.target_of(point).node_bandwidth).bytes_written
         if step.time_s is not None:
             timeout_s = plan.limits.grace + 1.5 * step.time_s
         else:
             work = tool.work(step)
             work_s = work / METADATA_RATE if work else point.volume_bytes / PREPARE_BANDWIDTH
             timeout_s = plan.limits.grace + work_s / SLOWEST
-        done, streams = c.commands.run(tool, commands, step.tasks, timeout_s, hosts, step)
+        done, streams = t.commands.run(tool, commands, step.tasks, timeout_s, hosts, step)
     except OSError as error:  # an error of the target, or a command could not be started
         return structs.replace(run, not_run=f"not run: {error.strerror or error}"), {}
     run = structs.replace(
@@ -281,10 +288,10 @@ def _run_step(c: Context, point: Point, step: Step, number: int, hosts: Sequence
         cpus=c.pinning.record(binding, done.cpus, tool.mpi),
     )
     succeeded = not (done.exit_code or done.timed_out or done.left_behind)
-    run = structs.replace(run, files=c.sets.recheck(step, files, run.files, hosts, succeeded))
+    run = structs.replace(run, files=t.sets.recheck(step, files, run.files, hosts, succeeded))
     expected = tool.leftover(step)
     if expected is not None and not done.left_behind:
-        leftover = c.setup.agent.call(trees.count_files, c.directory.place, files.directory)
+        leftover = c.setup.agent.call(trees.count_files, t.directory.place, files.directory)
         run = structs.replace(run, leftover_expected=expected, leftover=leftover)
     return run, {**streams, **done.series}
 

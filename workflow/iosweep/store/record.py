@@ -276,9 +276,10 @@ class Refusal(Document, frozen=True):
 
 
 class DataSet(Document, frozen=True, kw_only=True):
-    """sets/<name>.json: how a data set was prepared. counted: shares of its bytes that counters saw, together with the
-    sets that were written at the same time."""
+    """sets/<name>.json: how a data set was prepared. target: name of its target, where the campaign has several.
+    counted: shares of its bytes that counters saw, together with the sets that were written at the same time."""
 
+    target: str = ""
     argv: tuple[str, ...] = ()
     hosts: tuple[str | None, ...] = ()
     exit_code: Integer = 0
@@ -298,9 +299,11 @@ class TotalSpent(Document, frozen=True):
 
 
 class ClaimedTarget(Document, frozen=True, kw_only=True):
-    """target.json: the campaign's directory on the target, and the UUID of its marker."""
+    """targets/<name of the directory>.json: a campaign's directory on a target, and the UUID of its marker. target: the
+    target's name, where the campaign has several."""
 
     campaign: Name
+    target: str = ""
     directory: PathText
     uuid: str
     layout: tuple[str, ...] | None
@@ -315,10 +318,15 @@ class ClaimedTarget(Document, frozen=True, kw_only=True):
             if not path.isprintable():
                 raise ValueError(f"{name} is not a path")
         directory = Path(self.directory)
-        if not directory.is_absolute() or directory.name != name_of(self.campaign):
+        if not directory.is_absolute() or directory.name != self.name:
             raise ValueError(
                 f"{printable(self.directory)} is not the directory of the campaign `{printable(self.campaign)}`"
             )
+
+    @property
+    def name(self) -> str:
+        """Name of the directory, and of this document."""
+        return name_of(self.campaign, self.target)
 
     def elsewhere(self, here: str) -> str:
         """The message if the directory with our marker is now on another file system, whose identity is `here`."""
@@ -329,5 +337,10 @@ class ClaimedTarget(Document, frozen=True, kw_only=True):
 
 
 #: Document type -> the folder of its files; document type -> the name of its only file.
-FOLDERS: Mapping[type[Document], str] = {Refusal: "refusals", DataSet: "sets", NodeFacts: "nodes"}
-FILES: Mapping[type[Document], str] = {Marker: "iosweep", TotalSpent: "spent", ClaimedTarget: "target"}
+FOLDERS: Mapping[type[Document], str] = {
+    Refusal: "refusals",
+    DataSet: "sets",
+    NodeFacts: "nodes",
+    ClaimedTarget: "targets",
+}
+FILES: Mapping[type[Document], str] = {Marker: "iosweep", TotalSpent: "spent"}

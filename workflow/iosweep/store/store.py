@@ -303,10 +303,10 @@ class Store:
 
     def uuid(self) -> str | None:
         """UUID of the results, which proves that iosweep made them and the directory on the target: from iosweep.json,
-        or if that is lost, from target.json. None: there are no results yet. Raises Refused."""
+        or if that is lost, from a document in targets. None: there are no results yet. Raises Refused."""
         if marker := self.whole(Marker):
             return marker.uuid
-        if claimed := self.whole(ClaimedTarget):
+        for claimed in self.documents(ClaimedTarget).values():
             return claimed.uuid
         try:
             with os.scandir(self.path) as entries:
@@ -359,12 +359,18 @@ class Store:
         """All documents of this type by name, except damaged documents."""
         return self._all(FOLDERS[kind], lambda file: documents.read_as(file, kind))
 
-    def claimed(self) -> ClaimedTarget | None:
-        """The campaign's directory on the target; None if none was claimed. Raises Refused if the file is damaged."""
-        try:
-            return self.document(ClaimedTarget)
-        except Damaged as error:
-            raise Refused(f"{error}{documents.cure(error.path)}") from None
+    def claimed(self) -> dict[str, ClaimedTarget]:
+        """Target -> the campaign's directory on it, of those that were claimed. Raises Refused if a file is damaged."""
+        found = self.documents(ClaimedTarget)
+        folder = str(self.path / FOLDERS[ClaimedTarget])
+        for path, reason in self.damaged.items():
+            if path == folder or path.startswith(f"{folder}/"):
+                raise Refused(f"{Damaged(path, reason)}{documents.cure(path)}")
+        return {claimed.target: claimed for claimed in found.values()}
+
+    def keep_claimed(self, claimed: ClaimedTarget) -> None:
+        """Write what is known about the campaign's directory on a target."""
+        self.put(FOLDERS[ClaimedTarget], claimed.name, claimed)
 
     def builds(self) -> dict[str, dict[str, object]]:
         """The build documents by key, except damaged documents."""
@@ -446,11 +452,12 @@ def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, Recor
         return str(error)
     if (marker := store.whole(Marker)) and marker.campaign != plan.campaign:
         return f"{store.path} holds the results of the campaign `{printable(marker.campaign)}`; choose another name"
-    targets = {repetition.target.directory for of_point in stored.values() for repetition in of_point.values()}
-    if not targets or (plan.target.directory in targets and any(point.id in stored for point in plan.points)):
+    measured = {repetition.target.directory for of_point in stored.values() for repetition in of_point.values()}
+    same = not measured.isdisjoint(target.directory for target in plan.targets.values())
+    if not measured or (same and any(point.id in stored for point in plan.points)):
         return None
     count = human_count(sum(map(len, stored.values())), "repetition")
-    extent = f"on {some(sorted(targets), 3)}" if plan.target.directory not in targets else "of other points"
+    extent = "of other points" if same else f"on {some(sorted(measured), 3)}"
     return f"{store.path} holds {count} {extent}; choose another name, or move {store.path} away"
 
 

@@ -43,7 +43,7 @@ from iosweep.tables.writer import CampaignTables, Cells, Values
 from iosweep.target.identify import volume
 from iosweep.text import printable
 from iosweep.tools import tools
-from iosweep.tools.axes import NODES
+from iosweep.tools.axes import NODES, settable
 
 #: Exceptions that a record or raw output may cause although its types are right, because its content is not.
 _CONTENT_ERRORS = (
@@ -103,7 +103,7 @@ class RecordReader:
         for r, (_, *measured) in zip(stored, measured_with, strict=True):
             why = ""
             # a mean over two builds or file systems would describe neither
-            if tuple(measured) != newest or not measures(r.target, self.plan):
+            if tuple(measured) != newest or not measures(r.target, self.plan.target_of(point)):
                 other = f"another build of {point.tool}, on another target, or with another layout or placement"
                 why = f"measured with {other}"
             else:
@@ -209,8 +209,8 @@ def _volume(target: MeasuredTarget) -> str:
 def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: CampaignTables, origins: Origins) -> None:
     """Write the rows of every stored repetition, and a row for each that is missing."""
     refusals = store.documents(Refusal)
-    directory = str(Path(plan.target.directory).absolute())
-    shared = {"campaign": plan.campaign, "target_directory": directory, "left": False, "unneeded": False}
+    directories = {name: str(Path(target.directory).absolute()) for name, target in plan.targets.items()}
+    shared = {"campaign": plan.campaign, "left": False, "unneeded": False}
     by_nodes: dict[int, list[Allocation]] = {}  # the sessions of the same points
     for allocation in plan.allocations:
         by_nodes.setdefault(allocation.nodes, []).append(allocation)
@@ -229,7 +229,7 @@ def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: Campa
             records = reader.read(point)
             done[point.id] = records.done
             rows = {}
-            base = _base_values(shared, point)
+            base = _base_values(shared, directories, point)
             for r in records.judged:
                 agreement.add(headlines, point, r)
                 origins.add(point, r)
@@ -254,7 +254,8 @@ def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: Campa
             damaged = _damaged_records(store, point.id) if absent else {}
             reasons = {number: why for number, why in damaged.items() if number in absent} | reasons
             if absent and not rows and not reasons:
-                cells += _missing_rows(shared, tables, point, None, *next(iter(absent.values())))
+                values = _base_values(shared, directories, point)
+                cells += _missing_rows(values, tables, point, None, *next(iter(absent.values())))
                 continue
             for number in sorted({*rows, *reasons, *absent}):
                 if number in rows:
@@ -264,7 +265,7 @@ def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: Campa
                 if reason := reasons.get(number):
                     again = "the next run measures it again" if state == "left" else why
                     why = "; ".join(filter(None, (reason, again)))
-                cells += _missing_rows(shared, tables, point, number, why, state)
+                cells += _missing_rows(_base_values(shared, directories, point), tables, point, number, why, state)
         tables.add(cells, agreement.agreements(headlines))
         if not ramps:
             done.clear()
@@ -284,13 +285,14 @@ def _add_judged(tables: CampaignTables, point: Point, base: Values, r: JudgedRec
 
 
 def _missing_rows(
-    shared: Values, tables: CampaignTables, point: Point, repetition: int | None, reason: str, state: str
+    base: Values, tables: CampaignTables, point: Point, repetition: int | None, reason: str, state: str
 ) -> Iterator[Cells]:
-    """Rows without figures, one for each phase. state: the column to set, `left` or `unneeded`; empty for neither."""
+    """Rows without figures, one for each phase. base: values common to the point's rows; state: the column to
+    set, `left` or `unneeded`; empty for neither."""
     for phase in point.measured():
         yield tables.cells(
             {
-                **_base_values(shared, point),
+                **base,
                 **_phase_values(point.tool, phase.name, tuple(point.options)),
                 **verdict_columns("missing", [reason], {}),
                 "repetition": repetition,
@@ -302,11 +304,12 @@ def _missing_rows(
         )
 
 
-def _base_values(shared: Values, point: Point) -> Values:
-    """Values common to all rows of a point."""
-    options = tools()[point.tool].options
+def _base_values(shared: Values, directories: Mapping[str, str], point: Point) -> Values:
+    """Values common to all rows of a point. directories: target -> its directory."""
+    options = settable(tools()[point.tool])
     return {
         **shared,
+        "target_directory": directories[point.target],
         "sweeps": ",".join(point.sweeps),
         "point": point.id,
         "tool": point.tool,
@@ -343,7 +346,7 @@ def _record_values(point: Point, r: JudgedRecord) -> Values:
 @cache
 def _phase_values(tool: str, phase: str, options: tuple[str, ...]) -> Values:
     """Values common to all rows of a phase. Options of the point that the phase does not use are null."""
-    described, of_phase = tools()[tool].options, tools()[tool].phases[phase]
+    described, of_phase = settable(tools()[tool]), tools()[tool].phases[phase]
     unused = (name for name in options if (used := described[name].phases) is not None and phase not in used)
     return {
         **{described[name].column: None for name in unused},
@@ -429,7 +432,10 @@ def _about(plan: Plan, origins: Origins, results: Path) -> dict[str, object]:
         "iosweep_version": iosweep.__version__,
         "plan_digest": plan.digest,
         "seed": plan.seed,
-        "target": asdict(plan.target) | {"directory": str(Path(plan.target.directory).absolute())},
+        "targets": {
+            name: asdict(target) | {"directory": str(Path(target.directory).absolute())}
+            for name, target in plan.targets.items()
+        },
         "limits": plan.limits,
         "cpus": plan.cpus,
         "sweeps": plan.sweeps,

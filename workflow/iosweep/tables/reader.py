@@ -23,7 +23,7 @@ from iosweep.judge import agreement
 from iosweep.judge.findings import split_reasons
 from iosweep.node.facts import NodeFacts
 from iosweep.node.pinning import CpuSettings
-from iosweep.plan.model import ConfigurationFile, SweepFacts
+from iosweep.plan.model import ConfigurationFile, SweepFacts, describe_targets
 from iosweep.programs.programs import BuildDocument
 from iosweep.store.ingested import IngestedFacts
 from iosweep.tables.columns import TABLES, arrow_schema, result_columns
@@ -73,7 +73,7 @@ class CampaignDocument(Part, frozen=True, kw_only=True):
     iosweep_version: str
     plan_digest: str
     seed: Integer
-    target: TargetDirectory
+    targets: dict[str, TargetDirectory]  # by name; a single one has the name ""
     limits: dict[str, bool | Integer | float | str | None]
     cpus: CpuSettings = CpuSettings()
     sweeps: tuple[SweepFacts, ...]
@@ -85,7 +85,12 @@ class CampaignDocument(Part, frozen=True, kw_only=True):
     builds: dict[str, BuildDocument]
     tables: dict[str, Table]
     damaged: dict[str, str] = field(default_factory=dict)
-    ingested: IngestedFacts | None = None  # measured by others: there is no plan; ignore `target` and `seed`
+    ingested: IngestedFacts | None = None  # measured by others: there is no plan; ignore `targets` and `seed`
+
+    @property
+    def on(self) -> str:
+        """The targets in words (describe_targets)."""
+        return describe_targets({name: target.directory for name, target in self.targets.items()})
 
 
 # Rows of the tables

@@ -307,7 +307,14 @@ def execute(
 OPERATIONS = protocol.by_name(
     [
         *(identify.identify, identify.check_target, identify.find_open_directory, identify.read_space, space.read_room),
-        *(directory.claim, directory.read_owner, directory.has_marker, directory.check_marker, directory.probe),
+        *(
+            directory.claim,
+            directory.check_claim,
+            directory.read_owner,
+            directory.has_marker,
+            directory.check_marker,
+            directory.probe,
+        ),
         *(directory.set_layout, directory.read_layout),
         *(trees.make_directories, trees.list_parts, trees.measure_usage, trees.count_files),
         *(trees.examine_files, trees.truncate_files, trees.sample_blocks, trees.remove, trees.remove_all),

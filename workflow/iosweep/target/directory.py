@@ -1,4 +1,4 @@
-"""The campaign's directory on the target, `<target>/iosweep-<campaign>/`: marker, claiming, opening, probes, striping.
+"""The campaign's directory on a target, `<target>/iosweep-<campaign>/`: marker, claiming, opening, probes, striping.
 
 The marker proves that the directory is ours: it holds a UUID that the results also have. A rename or a mount may make
 its path lead to another directory at any time. So every operation that reads, writes or deletes below it
@@ -45,14 +45,14 @@ _TARGET = os.O_PATH | os.O_DIRECTORY
 _DENIED = (errno.EACCES, errno.EPERM)
 
 
-def name_of(campaign: str) -> str:
-    """Name of the directory of a campaign."""
-    return f"iosweep-{campaign}"
+def name_of(campaign: str, target: str = "") -> str:
+    """Name of the directory of a campaign. target: name of the target, where the campaign has several."""
+    return f"iosweep-{campaign}" + (f"-{target}" if target else "")
 
 
-def directory_of(target: str, campaign: str) -> str:
-    """Absolute path of the campaign's directory."""
-    return str(Path(target).absolute() / name_of(campaign))
+def directory_of(directory: str, campaign: str, target: str = "") -> str:
+    """Absolute path of the campaign's directory in the directory of a target."""
+    return str(Path(directory).absolute() / name_of(campaign, target))
 
 
 def shown(text: str) -> str:
@@ -137,51 +137,79 @@ def claim(directory: str, owner: dict[str, object]) -> None:
     marker has the UUID of the results. User, host and path prove nothing: clones and containers share them.
     """
     parent, name = os.path.split(directory)
-    for above in (Path(os.path.realpath(parent)), *Path(os.path.realpath(parent)).parents):
-        if above.name.startswith(name_of("")) and os.path.lexists(above / MARKER):
-            raise Refused(f"the target {parent} is inside {above}, which is a campaign's directory; name another one")
+    _check_above(parent)
     with opened(parent, _TARGET) as parent_handle:
         try:
             os.mkdir(name, mode=0o700, dir_fd=parent_handle)
         except FileExistsError:
             pass
         except OSError as error:
-            if error.errno == errno.EROFS:
-                raise Refused(f"the target {parent} is read-only; {REMOUNT}") from None
-            if error.errno in _DENIED:
-                raise Refused(f"{cannot_write(f'the target {parent}', os.fstat(parent_handle))}; {PERMIT}") from None
-            raise
+            raise _no_directory(error, parent, parent_handle) from None
+        with _open_ours(parent_handle, directory, str(owner["uuid"])) as (handle, marked):
+            if not marked:
+                _write_marker(handle, owner)
+            status = os.fstat(handle)
+            if status.st_mode & 0o022 and status.st_uid == os.getuid():
+                os.fchmod(handle, stat.S_IMODE(status.st_mode) & ~0o022)  # deny others write access
+
+
+def check_claim(directory: str, uuid: str) -> None:
+    """Check that the campaign's directory can be claimed with this UUID, without writing anything. Raises Refused."""
+    parent, _ = os.path.split(directory)
+    _check_above(parent)
+    with opened(parent, _TARGET) as parent_handle:
         try:
-            with _open_entry(parent_handle, name, directory) as handle:
-                if mount_number(handle) != mount_number(parent_handle):
-                    reason = "is a mount point, so not on the target; unmount it, or choose another name"
-                    raise Refused(f"{directory} {reason}")
-                _check_owner(directory, handle)
-                _claim_open(directory, handle, owner)
-        except PermissionError:
-            user = procfs.user_name(os.getuid())
-            message = f"{directory} is closed to user {user}, so it is another user's; it is left alone"
-            raise Refused(f"{message}. Choose another campaign name.") from None
+            with _open_ours(parent_handle, directory, uuid):
+                pass
+        except FileNotFoundError:
+            if not os.access(parent, os.W_OK | os.X_OK):
+                code = errno.EROFS if os.statvfs(parent).f_flag & os.ST_RDONLY else errno.EACCES
+                raise _no_directory(OSError(code, os.strerror(code)), parent, parent_handle) from None
 
 
-def _claim_open(directory: str, handle: int, owner: dict[str, object]) -> None:
-    """Check by its marker that an open directory is ours, mark it if it is empty, and deny others write access."""
-    marker = read_marker(handle)
-    if marker is None:
-        if set(os.listdir(handle)) - {UNFINISHED}:  # left by a run that was killed while it wrote the marker
-            raise Refused(
-                f"{directory} exists, but has no marker {MARKER} of ours; it is left alone."
-                " Choose another campaign name, or remove it yourself."
-            )
-        _write_marker(handle, owner)
-    elif marker.get("uuid") != owner["uuid"]:
-        raise Refused(
-            f"{directory} belongs to other results ({describe_owner(marker)}); it is left alone. Choose another"
-            " campaign name, or remove it yourself if those results are gone"
-        )
-    status = os.fstat(handle)
-    if status.st_mode & 0o022 and status.st_uid == os.getuid():
-        os.fchmod(handle, stat.S_IMODE(status.st_mode) & ~0o022)
+def _check_above(parent: str) -> None:
+    """Raise Refused if the target is inside a campaign's directory."""
+    for above in (Path(os.path.realpath(parent)), *Path(os.path.realpath(parent)).parents):
+        if above.name.startswith(name_of("")) and os.path.lexists(above / MARKER):
+            raise Refused(f"the target {parent} is inside {above}, which is a campaign's directory; name another one")
+
+
+def _no_directory(error: OSError, parent: str, handle: int) -> Exception:
+    """The exception to raise where the campaign's directory cannot be created."""
+    if error.errno == errno.EROFS:
+        return Refused(f"the target {parent} is read-only; {REMOUNT}")
+    if error.errno in _DENIED:
+        return Refused(f"{cannot_write(f'the target {parent}', os.fstat(handle))}; {PERMIT}")
+    return error
+
+
+@contextmanager
+def _open_ours(parent_handle: int, directory: str, uuid: str) -> Iterator[tuple[int, bool]]:
+    """Open the campaign's directory if it is ours by its marker, or empty; yields its handle, and whether it has the
+    marker. Raises Refused if it is not ours."""
+    try:
+        with _open_entry(parent_handle, Path(directory).name, directory) as handle:
+            if mount_number(handle) != mount_number(parent_handle):
+                reason = "is a mount point, so not on the target; unmount it, or choose another name"
+                raise Refused(f"{directory} {reason}")
+            _check_owner(directory, handle)
+            marker = read_marker(handle)
+            # UNFINISHED is left by a run that was killed while it wrote the marker
+            if marker is None and set(os.listdir(handle)) - {UNFINISHED}:
+                raise Refused(
+                    f"{directory} exists, but has no marker {MARKER} of ours; it is left alone."
+                    " Choose another campaign name, or remove it yourself."
+                )
+            if marker is not None and marker.get("uuid") != uuid:
+                raise Refused(
+                    f"{directory} belongs to other results ({describe_owner(marker)}); it is left alone. Choose another"
+                    " campaign name, or remove it yourself if those results are gone"
+                )
+            yield handle, marker is not None
+    except PermissionError:
+        user = procfs.user_name(os.getuid())
+        message = f"{directory} is closed to user {user}, so it is another user's; it is left alone"
+        raise Refused(f"{message}. Choose another campaign name.") from None
 
 
 def _check_owner(directory: str, handle: int) -> None:

@@ -99,7 +99,7 @@ def is_private(directory: str) -> bool | None:
         return None
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=8)  # targets that are measured in turn
 def counters_of(point: str, fstype: str) -> IoCounters:
     """The counters for the file system of this type that is mounted at `point`; only network counters if it is not
     mounted. The target itself is not accessed, so this never waits for it."""

@@ -23,7 +23,7 @@ import socket
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -232,11 +232,10 @@ def exclude(directory: str | None, facts: Mapping[str, object], owner: Owner) ->
     `directory`: target.lock. `facts`: of the file system (identify.identify). Raises Busy if another campaign has the
     lock, Unusable if target.lock is not a directory.
     """
-    place = Path(directory or MACHINE).absolute()
+    file = _file_of(directory, facts)
+    place = file.parent
     if not place.is_dir():
         raise Unusable(f"target.lock {place} is not a directory", "make it where all campaigns see it, or leave it out")
-    name = hashlib.sha256(os.fsencode(identify.lock_name(facts))).hexdigest()[:16]
-    file = place / f"iosweep-{name}.lock"
     try:
         lock = take(file, owner, f"the file system {identify.identity(facts)}", shared=True)
     except OSError as error:
@@ -245,6 +244,30 @@ def exclude(directory: str | None, facts: Mapping[str, object], owner: Owner) ->
     with contextlib.closing(lock):
         doubt = lock.note or _find_doubt(place, directory is None, fs_types.lookup(str(facts["fstype"])).local)
         yield Exclusion(not doubt, doubt or f"no other campaign that locks {printable(str(file))}")
+
+
+def _file_of(directory: str | None, facts: Mapping[str, object]) -> Path:
+    """The lock of a file system. `directory`, `facts`: as in `exclude`."""
+    name = hashlib.sha256(os.fsencode(identify.lock_name(facts))).hexdigest()[:16]
+    return Path(directory or MACHINE).absolute() / f"iosweep-{name}.lock"
+
+
+@contextmanager
+def exclude_all(
+    targets: Mapping[str, tuple[str | None, Mapping[str, object]]], owner: Owner
+) -> Iterator[dict[str, Exclusion]]:
+    """Keep other campaigns off the file systems of all targets; yields target -> whether that is enforced.
+
+    `targets`: name -> the arguments of `exclude`. A lock that targets have in common is taken once. The order is that
+    of the locks' paths, so that of two campaigns with the same targets one gets them all. Raises as `exclude`.
+    """
+    files = {name: _file_of(*arguments) for name, arguments in targets.items()}
+    with ExitStack() as held:
+        taken: dict[Path, Exclusion] = {}
+        for file, name in sorted((file, name) for name, file in files.items()):
+            if file not in taken:
+                taken[file] = held.enter_context(exclude(*targets[name], owner))
+        yield {name: taken[file] for name, file in files.items()}
 
 
 def _find_doubt(place: Path, is_default: bool, local: bool) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iosweep.tools import Kind, Option, Phase, Value
+from iosweep.tools import Kind, Option, Phase, Tool, Value
 from iosweep.units import MOST_COUNT, size_name
 
 DATA: frozenset[Kind] = frozenset({"data"})
@@ -22,6 +22,17 @@ NODES = Option(
     singular="node",
     role="x",
     color_order=3,
+)
+#: Its values are the names of the campaign's `targets`.
+TARGET = Option(
+    "target",
+    "choice",
+    "all",
+    "Which of `targets` is measured.",
+    id_form="{}",
+    meaning="Name of the target; null where the campaign has one target only.",
+    role="color",
+    color_order=-1,
 )
 THREADS_PER_NODE = Option(
     "threads_per_node",
@@ -99,7 +110,7 @@ FILES_PER_THREAD = Option(
 )
 
 #: In the order of the tables' columns.
-COMMON = (NODES, THREADS_PER_NODE, TRANSFER_SIZE, QUEUE_DEPTH, FILE_SIZE, FILES_PER_THREAD)
+COMMON = (NODES, TARGET, THREADS_PER_NODE, TRANSFER_SIZE, QUEUE_DEPTH, FILE_SIZE, FILES_PER_THREAD)
 
 O_DIRECT = Option(
     "o_direct",
@@ -145,6 +156,12 @@ WRITTEN_DATA = Option(
     role="condition",
     captions=NEVER,
 )
+
+
+def settable(tool: Tool) -> dict[str, Option]:
+    """The axes that a sweep of a tool may have: those of every tool, and the tool's options."""
+    return {NODES.name: NODES, TARGET.name: TARGET, **tool.options}
+
 
 #: A setting of sweeps that no tool has as an option, and a parameter of their points all the same.
 PHASE_TIME = Option("phase_time", "count", None, "Time of each phase.", "s", color_order=9, captions=NEVER)
