@@ -183,6 +183,9 @@ def test_each_look_has_half_of_the_risk_of_the_one_before() -> None:
         one = decide(looks, "read_iops", ">=", threshold, "IOPS")
         assert (one.outcome, metric(one).interval) == (outcome, near)
         assert "99.375 % interval of look 4" in one.reason.text()
+    # node counts have jobs of their own in the same look
+    sides = [*rows(1000, "n1", session="7"), *rows(6600, "n8", nodes=8, session="8")]
+    assert "look" not in decide(sides, "rand_read scaling nodes 1 -> 8", ">=", 6, "x").reason.text()
 
 
 def test_a_point_without_a_figure_may_be_the_better_one() -> None:
