@@ -127,8 +127,7 @@ def _commands(record: Record) -> Iterator[str]:
         runs = list(group)
         phases = ", ".join(run.phase for run in runs)
         for number, argv in enumerate(argvs):
-            # a command for all nodes, or for each node; a client of fio comes first
-            host = ", ".join(hosts) if len(argvs) == 1 else hosts[max(0, number - len(argvs) + len(hosts))]
+            host = ", ".join(hosts) if len(argvs) == 1 else hosts[number]  # a command for all nodes, or for each node
             cpus = "CPUs not recorded"
             if bound := runs[0].cpus:  # to these the command was bound, or it could use them
                 usable = next((node.usable for node in bound.nodes if host in node.hosts), "")

@@ -30,8 +30,6 @@ class FileSystem:
     block: bool = False
     #: Its source is an arbitrary name, chosen by whoever mounts it.
     nameless: bool = False
-    #: It shows the files of other file systems.
-    layered: bool = False
 
 
 _OTHER = "no counter shows whether its client honors O_DIRECT"
@@ -46,7 +44,7 @@ FUSE = FileSystem(("fuse", "fuse.*", "fuseblk"), False, "a FUSE daemon may cache
 UNKNOWN = FileSystem((), False, _OTHER)
 TABLE = (
     FileSystem(_ON_DISK, True, None, unless=_CACHED, block=True),
-    FileSystem(("overlay",), True, _LAYERS, block=True, nameless=True, layered=True),
+    FileSystem(("overlay",), True, _LAYERS, block=True, nameless=True),
     FileSystem(_IN_MEMORY, True, None, memory=True, nameless=True),
     FileSystem(("zfs",), True, "ZFS before 2.3 accepts O_DIRECT and caches all the same"),
     FileSystem(("wekafs",), False, _OTHER, clients=("weka",), locks=True),

@@ -57,7 +57,7 @@ class Completed:
     ran_on: Mapping[str, int] | None = None  # node of a Slurm job -> ranks that were seen there at once
     stdout: bytes = b""
     stderr: bytes = b""
-    argvs: tuple[tuple[str, ...], ...] = ()  # commands of all nodes, or of a client and its servers, if several
+    argvs: tuple[tuple[str, ...], ...] = ()  # commands of all nodes, if several
     # I/O of the command and of all processes that it started here and waited for (getrusage)
     storage_read_bytes: int | None = None
     storage_written_bytes: int | None = None

@@ -366,7 +366,7 @@ def _details(result: PointSummary, shares: PublishedShares, opened: Mapping[Phas
     return Details(
         sweeps=first.sweeps,
         command=first.command,
-        each=result.nodes > 1 and not formats.is_mpi(result.tool) and "--client=" not in (first.command or ""),
+        each=result.nodes > 1 and not formats.is_mpi(result.tool),
         reasons=result.reasons,
         published=[share.text for share in shares.get((result.point, result.phase), ())],
         outcomes=result.outcomes,
