@@ -54,6 +54,3 @@ def test_slurmd_counts_in_this_order(tmp_path: Path) -> None:
         assert listed(topology.to_slurm(parse(kernel))) == slurm
         assert topology.with_siblings(parse(kernel)) == parse(kernel)
         assert topology.with_siblings({max(parse(kernel))}) == next(c for c in made.cores if max(parse(kernel)) in c)
-
-
-# /sys that says less

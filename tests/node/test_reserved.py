@@ -193,6 +193,3 @@ def test_reserved_cpus_that_a_job_may_use_are_told_and_fatal_where_masks_do_not_
     assert overlap(interleaved.cpus - parse("56-63"), eight, strict=True) is None
     assert overlap(range(56), all_of["24-27"]) is overlap(range(56), all_of["20-27"]) is None
     assert "\n\n".join(f"{name}: {one}" for name, (one, _) in told.items()) == snapshot
-
-
-# --- the command

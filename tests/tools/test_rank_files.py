@@ -39,11 +39,6 @@ def test_each_rank_of_ior_has_its_rate() -> None:
     ]
     shared = of_ior(streams("ior_one_pass_read"), "seq_read", api="MPIIO", file_per_process=False, file_size=4 << 20)
     assert [one.worker for one in shared.node_rates] == [0, 1] and not shared.echo.contradictions
-    # results from before the file was asked for
-    files = {name: stream for name, stream in streams("ior_one_pass").items() if name != "ranks"}
-    files["summary"] = files["summary"].replace(b",saveRankPerformanceDetailsCSV=ranks.csv", b"")
-    before = of_ior(files)
-    assert not before.echo.contradictions and not before.node_rates
 
 
 def test_times_that_tell_no_rates_are_not_asked_for() -> None:
