@@ -39,8 +39,6 @@ class Size:
     long_pairs: int  # of 5 s; 0: left out
     sleepers: int  # of sampling.SLEEPERS
     log_bytes: int  # of a log that is read
-    simulated_points: int  # behind each row of coverage
-    compared_campaigns: int  # behind each row of comparing
     identical: int  # campaigns
     honest: tuple[int, int]  # repetitions of short phases and of long ones
     judged: bool = True  # False: too small to say whether a budget is met
@@ -66,8 +64,6 @@ SIZES = {
             20,
             5,
             100_000_000,
-            2000,
-            200,
             12,
             (2, 3),
         ),
@@ -88,8 +84,6 @@ SIZES = {
             40,
             5,
             100_000_000,
-            10_000,
-            2000,
             12,
             (2, 3),
         ),
@@ -110,13 +104,11 @@ SIZES = {
             0,
             5,
             20_000_000,
-            480,
-            20,
             2,
             (1, 0),
             judged=False,
         ),
-        Size("tiny", 2, 3, 1, 1, 10, 10, 20, 50, 1, 2, 5, 1, 0, 2, 200_000, 24, 2, 2, (0, 0), judged=False),
+        Size("tiny", 2, 3, 1, 1, 10, 10, 20, 50, 1, 2, 5, 1, 0, 2, 200_000, 2, (0, 0), judged=False),
     )
 }
 

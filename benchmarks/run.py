@@ -18,8 +18,6 @@ from rich.table import Table
 
 import checks
 import cluster
-import comparing
-import coverage
 import fidelity
 import forecasting
 import harness
@@ -46,8 +44,6 @@ BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
     "parse": parsing.run,
     "slurm": cluster.run,
     "forecast": forecasting.run,
-    "coverage": coverage.run,
-    "comparing": comparing.run,
     "honest": honest.run,
     "identical": identical.run,
     "scale": scale.run,
