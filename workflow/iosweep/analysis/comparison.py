@@ -118,11 +118,7 @@ def values_over(results: Iterable[PointSummary], column: str) -> list[Value]:
 #: What a comparison rests on: pairs of one campaign, round by round; sessions of two campaigns; or the rounds of each
 #: side, which cannot tell a change of the system from the difference between two days.
 Design = Literal["pairs", "sessions", "rounds"]
-_RATIOS = {
-    "pairs": statistics.ratio,
-    "sessions": statistics.ratio_of_sessions,
-    "rounds": statistics.ratio_of_rounds,
-}
+_RATIOS = {"pairs": statistics.ratio, "sessions": statistics.ratio_of_sessions, "rounds": statistics.ratio_of_rounds}
 #: The repetitions of the second and of the first side of each pair.
 Samples = Mapping[Pair, tuple[Sample, Sample]]
 #: A phase under the same conditions.
@@ -200,12 +196,11 @@ def compare(matched: Matched, column: str = "", at_least: float = AT_LEAST) -> C
     for pair in matched.pairs:
         figure = column or pair.a.metric
         lacking = [(side, result) for side, result in enumerate((pair.a, pair.b)) if figure not in result.metrics]
-        if lacking:
-            side, result = lacking[0]
+        for side, result in lacking[:1]:
             why = result.verdict if result.verdict in ("invalid", "missing") else f"without {figure}"
             absent.append(Absent(side, result, why))
-        else:
-            measured.append((pair, (_sample(pair.b, figure), _sample(pair.a, figure))))
+        if not lacking:  # empty samples: with a figure of zero
+            measured.append((pair, (pair.b.collect(figure).logs or {}, pair.a.collect(figure).logs or {})))
     design: Design = "pairs" if matched.within else "sessions"
     if 2 * sum(not _obstacle(design, *one) for one in measured) < len(measured):
         design = "rounds"
@@ -238,11 +233,6 @@ def compare(matched: Matched, column: str = "", at_least: float = AT_LEAST) -> C
             for members in (singles, [group for group in groups if not group.name and not group.where])
         ),
     )
-
-
-def _sample(result: PointSummary, column: str) -> Sample:
-    """The repetitions that select the best point, on whatever nodes; empty if a figure is zero."""
-    return result.collect(column).logs or {}
 
 
 def _count_sessions(sample: Sample) -> int:
@@ -281,18 +271,15 @@ def _group(singles: Sequence[Difference], design: Design) -> Iterator[Difference
     unions = {"all results": list(singles)}
     for single in sorted(singles, key=lambda single: phase_order(single.kind[1])):
         of_phases.setdefault(single.kind, []).append(single)
-        phase = phases().get(single.kind[1])
-        for name in (
-            f"all of {formats.tool(single.pairs[0].a.tool)}",
-            *(name for name, holds in _UNIONS.items() if phase and holds(phase)),
-        ):
-            unions.setdefault(name, []).append(single)
-    wholes = sorted(
-        [*(("", members) for members in of_phases.values()), *unions.items()], key=lambda whole: -len(whole[1])
-    )
+        unions.setdefault(f"all of {formats.tool(single.pairs[0].a.tool)}", []).append(single)
+        for name, holds in _UNIONS.items():
+            if (phase := phases().get(single.kind[1])) and holds(phase):
+                unions.setdefault(name, []).append(single)
+    named = [*(("", members) for members in of_phases.values()), *unions.items()]
+    wholes = sorted(named, key=lambda whole: -len(whole[1]))
     parts = [
         (name, {column: value}, subset)
-        for name, members in (*(("", members) for members in of_phases.values()), ("everything", singles))
+        for name, members in (*named[: len(of_phases)], ("everything", singles))
         for column, value, subset in _split(members)
     ]
     seen = []

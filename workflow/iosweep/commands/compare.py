@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from iosweep.analysis import comparison
-from iosweep.analysis.comparison import AT_LEAST, Comparison, Difference, NamedCampaign, Versus, values_over
+from iosweep.analysis.comparison import AT_LEAST, Comparison, Difference, NamedCampaign, Verdict, Versus, values_over
 from iosweep.analysis.summary import FIGURES, PointSummary, summarize_campaign
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, write_output
@@ -21,6 +21,12 @@ from iosweep.tools import parameters
 _COLUMNS = {name: metric.column for name, metric in criteria.METRICS.items()} | {name: name for name in FIGURES}
 #: Rows of the table of changes without `--all`.
 _MOST_CHANGES = 12
+#: Argument of --fail-on -> verdicts of results that fail.
+_FAILING: dict[str | None, tuple[Verdict, ...]] = {
+    None: (),
+    "regression": ("worse",),
+    "undecided": ("worse", "undecided"),
+}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -43,7 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     form.add_argument("--json", action="store_true", help="print the comparison as JSON, with all results")
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page that opens without a network")
     parser.add_argument(
-        "--fail-on", choices=("regression", "undecided"),
+        "--fail-on", choices=tuple(filter(None, _FAILING)),
         help="exit with 1 if a figure got worse (undecided: or if it may have); needs --over, or several sessions",
     )  # fmt: skip
 
@@ -69,11 +75,7 @@ def run(arguments: Namespace) -> int:
             _show(pair, arguments.all)
     if arguments.html and not arguments.json:
         prose(f"\npage: {arguments.html}")
-    failing = any(
-        pair.found.count("worse") or (arguments.fail_on == "undecided" and pair.found.count("undecided"))
-        for pair in compared
-    )
-    return int(bool(arguments.fail_on) and failing)
+    return int(any(pair.found.count(verdict) for pair in compared for verdict in _FAILING[arguments.fail_on]))
 
 
 def _compare(arguments: Namespace) -> list[Versus]:
@@ -96,13 +98,11 @@ def _compare(arguments: Namespace) -> list[Versus]:
         compared = comparison.versus_over(first, axis, column, arguments.at_least)
     else:
         compared = [comparison.versus(first, other, column, arguments.at_least) for other in others]
-    apart = []
     for pair in compared:
         if not pair.found.singles:
             why = " ".join(comparison.absences(pair.found, pair.names)) or "there are no results"
-            apart.append(f"{' and '.join(pair.names)} have no result in common that has a figure: {why}")
-    if apart:
-        raise CommandError("; ".join(apart), ExitCode.USAGE)
+            both = " and ".join(pair.names)
+            raise CommandError(f"{both} have no result in common that has a figure: {why}", ExitCode.USAGE)
     return compared
 
 
@@ -131,8 +131,8 @@ def _show(pair: Versus, everything: bool) -> None:
             prose(f"and {more:,} more: --all lists them")
     elif not pair.within:
         prose("\nNothing else changed: tools, nodes, target and configuration are the same.")
-    alone = {id(diff.pairs[0]) for diff in found.explained if diff.single}
-    others = [single for single in found.singles if everything and id(single.pairs[0]) not in alone]
+    alone = {diff.pairs for diff in found.explained if diff.single}
+    others = [single for single in found.singles if everything and single.pairs not in alone]
     if rows := [*found.explained, *others]:
         heads = (*pair.names, "change (95 %)")
         figures = table("", "result", *heads, right=heads, wrapped=["result", *pair.names])
@@ -185,7 +185,6 @@ def _difference(difference: Difference, found: Comparison) -> dict[str, object]:
         "other": _figure(pair.b, column) if difference.single else None,
         "change_share": estimate.share if estimate else None,
         "ci95_share": comparison.ends(estimate) if estimate else None,
-        "p": estimate.p() if estimate else None,
         "p_holm": difference.p if estimate else None,
         "verdict": difference.verdict,
         "suspect": difference.suspect,
