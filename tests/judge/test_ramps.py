@@ -95,7 +95,7 @@ def test_a_point_that_another_sweep_asks_for_is_measured(tmp_path: Path) -> None
 def test_each_combination_of_the_others_has_its_climb(tmp_path: Path) -> None:
     axes = {"queue_depth": [4, 1, 2], "threads_per_node": [1, 2]}
     plan = make(tmp_path, document(axes=axes, repetitions=1, ramp=RAMP))
-    assert [climb.values for climb in climbs(plan)] == [(1, 2, 4)] * 2
+    assert [list(climb.steps) for climb in climbs(plan)] == [[1, 2, 4]] * 2
     assert len(left(plan, {}, {}, HERE)["1-node"]) == 2 * 2  # the first step and the last
 
 

@@ -13,6 +13,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 from iosweep.judge.statistics import student_t
 from iosweep.plan.forecast import longest_of
@@ -76,10 +77,11 @@ def fresh_numbers(
     are not stored yet.
 
     groups: the points that compete for each headline; counted: results up to this session; absent, unneeded: points
-    that are not measured. In a group without results, the point that takes longest stands in for the best one.
+    that are not measured. In a group without results, the point that takes longest stands in for the best one. Points
+    that are measured side by side with the best one are confirmed with it, so that they compare.
     """
     fresh: dict[str, list[int]] = {}
-    own_points = {point.id for point in allocation.points}
+    own_points = {point.id: point for point in allocation.points}
     for group, members in groups.items():
         points = {point.id: point for point in members if point.id in own_points}
         candidates = []
@@ -96,11 +98,11 @@ def fresh_numbers(
             if not possible:
                 continue
             point = longest_of([p for p in possible if p.id not in fresh] or possible, plan)
-        stored = counted.get(point.id, {})
-        numbers = [n for n in point.repetitions.confirming(allocation.session) if n not in stored]
-        if numbers and point.id not in absent:
-            fresh[point.id] = numbers
-    return fresh
+        for side in plan.side_by_side.get(point.id, (point.id,)):
+            if side in own_points and side not in absent:
+                stored, rule = counted.get(side, {}), own_points[side].repetitions
+                fresh[side] = [n for n in rule.confirming(allocation.session) if n not in stored]
+    return {point: numbers for point, numbers in fresh.items() if numbers}
 
 
 # Climbs: where a ramp ends
@@ -114,32 +116,40 @@ LEAST_GAIN_OF_ONE = 0.10
 #: Number of consecutive steps without a gain that end the climb of a phase: a single step may be low by chance.
 FLAT_STEPS = 2
 
-#: phase -> its figures.
-Figures = Mapping[str, Sequence[float]]
+#: phase of a point, or of a side of a step -> its figures.
+Figures = Mapping[Any, Sequence[float]]
 
 
 @dataclass(frozen=True)
 class Climb:
-    """The points of a climb with their values of the axis, in ascending order."""
+    """The steps of a climb, in ascending order of the axis. steps: value of the axis -> its points, which are several
+    where the sweep measures side by side; side: the axis in which these differ."""
 
     axis: str
-    points: tuple[Point, ...]
-    values: tuple[int, ...]
+    steps: Mapping[int, Sequence[Point]]
+    side: str | None = None
+
+    def step_figures(self, points: Sequence[Point], figures: Mapping[str, Figures | None]) -> Figures | None:
+        """The figures of a step, in which each side counts as phases of its own; None if it was not measured."""
+        measured = [(point.options.get(self.side or ""), figures.get(point.id)) for point in points]
+        if all(known is None for _, known in measured):
+            return None
+        return {(side, phase): values for side, known in measured for phase, values in (known or {}).items()}
 
 
 def climbs(plan: Plan) -> Iterator[Climb]:
     """The climbs of all sweeps with a ramp."""
     by_id = {point.id: point for point in plan.points}
     for sweep in plan.sweeps:
-        groups: dict[tuple[object, ...], list[tuple[int, Point]]] = {}
+        groups: dict[tuple[object, ...], dict[int, list[Point]]] = {}
         for point in (by_id[id] for id in sweep.points) if sweep.ramp else ():
             values: dict[str, Value | None] = {**point.options, "nodes": point.nodes}
             place = values.pop(sweep.ramp or "", None)
+            values.pop(sweep.side_by_side or "", None)
             others = tuple(sorted((name, str(value)) for name, value in values.items()))
-            groups.setdefault(others, []).append((place if isinstance(place, int) else 1, point))
+            groups.setdefault(others, {}).setdefault(place if isinstance(place, int) else 1, []).append(point)
         for steps in groups.values():
-            steps.sort(key=lambda step: step[0])
-            yield Climb(sweep.ramp or "", tuple(p for _, p in steps), tuple(value for value, _ in steps))
+            yield Climb(sweep.ramp or "", dict(sorted(steps.items())), sweep.side_by_side)
 
 
 @dataclass(frozen=True)
@@ -156,7 +166,8 @@ def reached(steps: Sequence[Figures | None]) -> Reached:
 
     A phase ends its climb after FLAT_STEPS steps without a gain, unless its last step is a gain over all of them: then
     there is a step up between them. The climb ends when all phases have ended it. Steps that were not measured are
-    skipped: the caller decides whether to wait for them. A step without a figure is neither a gain nor flat.
+    skipped: the caller decides whether to wait for them. A step without a figure is neither a gain nor flat. The sides
+    of a step count as further phases.
     """
     ends: list[tuple[int, int]] = []  # for each phase: the step that ends the climb, the last step with a gain
     for phase in dict.fromkeys(p for step in steps for p in step or ()):
@@ -215,8 +226,8 @@ def ramped(
     so that no climb waits for them.
 
     The last step that can be measured always is: a curve may be flat for a while, and then rise. A point of several
-    sweeps is measured if any of them needs it. A climb waits only for steps of the same allocation:
-    another allocation is another job, which reads the store when it runs.
+    sweeps is measured if any of them needs it. A climb waits only for steps of the same allocation: another allocation
+    is another job, which reads the store when it runs.
     """
     needed: set[str] = set()
     waiting: set[str] = set()
@@ -224,24 +235,25 @@ def ramped(
     allocations = {p.id: a.name for a in plan.allocations for p in a.points} if plan.sweeps else {}
     without_ramp = {sweep.name for sweep in plan.sweeps if not sweep.ramp}
     for climb in climbs(plan):
-        progress = reached([figures.get(p.id) for p in climb.points])
+        steps = list(climb.steps.items())
+        progress = reached([climb.step_figures(points, figures) for _, points in steps])
         option = next(option for option in parameters().values() if option.name == climb.axis)
-        last = max((i for i, p in enumerate(climb.points) if p.id not in absent), default=0)
-        reason = f"skipped: no certain gain in two steps above {_shown(option, climb.values[progress.top or 0])}"
-        if figures.get(climb.points[last].id):
-            reason += f", nor at {_shown(option, climb.values[last])}"
+        last = max((i for i, (_, points) in enumerate(steps) if any(p.id not in absent for p in points)), default=0)
+        reason = f"skipped: no certain gain in two steps above {_shown(option, steps[progress.top or 0][0])}"
+        if climb.step_figures(steps[last][1], figures):
+            reason += f", nor at {_shown(option, steps[last][0])}"
         awaited: set[str] = set()  # allocations with an earlier step that is not measured yet
-        for step, point in enumerate(climb.points):
-            if step == last or not without_ramp.isdisjoint(point.sweeps):
-                needed.add(point.id)
-            elif step >= progress.needed:
-                unneeded[point.id] = reason
-            elif allocations[point.id] in awaited:
-                waiting.add(point.id)
-            else:
-                needed.add(point.id)
-            if figures.get(point.id) is None and point.id not in absent:
-                awaited.add(allocations[point.id])
+        for step, (_, points) in enumerate(steps):
+            for point in points:
+                if step == last or not without_ramp.isdisjoint(point.sweeps):
+                    needed.add(point.id)
+                elif step >= progress.needed:
+                    unneeded[point.id] = reason
+                elif allocations[point.id] in awaited:
+                    waiting.add(point.id)
+                else:
+                    needed.add(point.id)
+            awaited |= {allocations[p.id] for p in points if figures.get(p.id) is None and p.id not in absent}
     waiting -= needed
     return {p: reason for p, reason in unneeded.items() if p not in needed | waiting}, waiting
 

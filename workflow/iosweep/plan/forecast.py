@@ -211,7 +211,8 @@ def planned(plan: Plan, most: bool = False) -> dict[str, dict[str, int]]:
         for members in groups.values():
             if able := [point for point in members if point.id in counts and point.repetitions.confirm]:
                 slowest = longest_of([point for point in able if point.id not in confirmations] or able, plan)
-                confirmations[slowest.id] = slowest.repetitions.confirm
+                both_sides = plan.side_by_side.get(slowest.id, (slowest.id,))
+                confirmations |= dict.fromkeys(counts.keys() & both_sides, slowest.repetitions.confirm)
         planned_counts[allocation.name] = counts | {p: counts[p] + more for p, more in confirmations.items()}
     return planned_counts
 

@@ -186,6 +186,23 @@ class Plan(documents.Part, frozen=True, kw_only=True, dict=True):
         """The longest deadline of its targets, which one agent serves."""
         return max(target.deadline for target in self.targets.values())
 
+    @cached_property
+    def side_by_side(self) -> dict[str, tuple[str, ...]]:
+        """Point -> all points that differ at most in the axis that its sweep compares side by side."""
+        axis_of: dict[str, str] = {}
+        for sweep in self.sweeps:
+            if sweep.side_by_side:
+                axis_of = (
+                    dict.fromkeys(sweep.points, sweep.side_by_side) | axis_of
+                )  # the first sweep of a point decides
+        groups: dict[object, list[str]] = {}
+        for point in self.points:
+            if axis := axis_of.get(point.id):
+                values = {"nodes": point.nodes, **point.options, axis: None}
+                key = axis, point.tool, point.phases, point.phase_time_s, *sorted(values.items())
+                groups.setdefault(key, []).append(point.id)
+        return {id: tuple(sorted(members)) for members in groups.values() for id in members}
+
     def shortest_steady_s(self, point: Point) -> float:
         """Seconds below which a timed phase of a point is suspect; 0 if all sweeps with this point were scaled to a
         smaller machine."""
