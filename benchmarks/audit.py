@@ -100,7 +100,7 @@ _ROW = read_row(
 )
 _ABOUT = CampaignDocument(
     campaign="audit", made=datetime.now(UTC), iosweep_version="", plan_digest="", seed=0,
-    target=TargetDirectory("/"), limits={}, sweeps=(), configuration=(), jobs=(), results_of_nodes={},
+    targets={"": TargetDirectory("/")}, limits={}, sweeps=(), configuration=(), jobs=(), results_of_nodes={},
     builds={}, tables={},
 )  # fmt: skip
 #: The true figure.
@@ -310,8 +310,8 @@ class Design:
     def compare(self, logs: Logs) -> Comparison:
         """The second system against the first."""
         if self.paired:
-            made = [row for side, name in zip(logs, "ab", strict=True) for row in rows(side, ioengine=name)]
-            return comparison.compare(comparison.match_over(summarize(made), "ioengine", "a", "b"))
+            made = [row for side, name in zip(logs, "ab", strict=True) for row in rows(side, target=name)]
+            return comparison.compare(comparison.match_over(summarize(made), "target", "a", "b"))
         a, b = (summarize(rows(side, name)) for side, name in zip(logs, "ab", strict=True))
         return comparison.compare(comparison.match(a, b))
 
