@@ -142,3 +142,54 @@ def test_values_of_the_command_line_replace_those_of_the_file(tmp_path: Path, sn
     assert str(caught.value) == snapshot
     file.write_text(TEXT.replace("target: {directory: /scratch/me}\n", ""))
     assert sweep_file.read(file, {"target": "/mnt/x"}).settings.target.directory == "/mnt/x"
+
+
+def test_sweeps_and_suites_have_the_targets_that_they_name_or_all(tmp_path: Path) -> None:
+    targets = {"a": {"directory": "/a", "server_cache": "2t"}, "b": {"directory": "/a", "layout": ["-c", "4"]}}
+    made = {"campaign": "c", "targets": targets}
+    base = document()["sweeps"][0] | {"axes": {"queue_depth": [1, 2]}}
+    one = base | {"name": "one", "options": base["options"] | {"target": "b"}}
+    order = base | {"name": "order", "axes": {"target": ["b", "a"], "queue_depth": [1]}}
+    some = base | {"name": "some", "exclude": [{"target": "a", "queue_depth": 2}], "side_by_side": "queue_depth"}
+    found = read(tmp_path, made | {"sweeps": [base, one, order, some, {"suite": "four-corners", "scale": "laptop"}]})
+    axes = {sweep.name: (sweep.axes.get("target"), sweep.side_by_side) for sweep in found.sweeps}
+    assert {name: axes[name] for name in ("tiny", "one", "order", "some")} == {
+        "tiny": (("a", "b"), "target"),
+        "one": (None, None),
+        "order": (("b", "a"), "target"),
+        "some": (("a", "b"), "queue_depth"),
+    }
+    assert {axis for name, (axis, _) in axes.items() if name.startswith("four-corners.")} == {("a", "b")}
+    plan = make_plan(found)
+    assert (plan.targets["a"].server_cache, plan.targets["b"].layout) == (2 << 40, ("-c", "4"))
+    assert plan.directory_on("b") == "/a/iosweep-c-b"
+    members = {sweep.name: {p.target for p in plan.points if p.id in sweep.points} for sweep in plan.sweeps}
+    assert (members["one"], members["order"]) == ({"b"}, {"a", "b"})
+    shared = {p.id for p in plan.points if {"tiny", "one", "some"} <= {*p.sweeps}}
+    assert len(shared) == 2  # b at both queue depths: a point is measured once, whatever sweep names its target
+
+
+@pytest.mark.parametrize(
+    ("sweep", "where"),
+    [
+        ({"axes": {"target": ["a", "c"]}}, "sweeps[0].axes.target"),
+        ({"options": {"target": "bb"}}, "sweeps[0].options.target"),
+        ({"options": {"target": "a"}}, "targets.b"),  # no sweep measures it
+        ({"side_by_side": "queue_deph"}, "sweeps[0].side_by_side"),
+        ({"exclude": [{"target": "c"}]}, "sweeps[0].exclude[0].target"),
+    ],
+)
+def test_wrong_names_of_targets_are_named(tmp_path: Path, sweep: dict[str, Any], where: str) -> None:
+    made = document(**sweep)
+    del made["target"]
+    made["targets"] = {"a": {"directory": "/a"}, "b": {"directory": "/b"}}
+    assert [error.where for error in errors(tmp_path, made, make)] == [where]
+
+
+def test_the_command_line_names_the_directory_of_a_single_target_only(tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_text(TEXT.replace("target: {directory: /scratch/me}", "targets: {a: {directory: /a}}"))
+    assert [*sweep_file.read(file).targets] == ["a"]
+    with pytest.raises(ConfigError) as caught:
+        sweep_file.read(file, {"target": "/mnt/x"})
+    assert [(error.file, error.where) for error in caught.value.problems] == [("command line", "target.directory")]

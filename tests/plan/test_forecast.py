@@ -158,3 +158,17 @@ def test_no_more_is_planned_than_the_limits_allow(tmp_path: Path, snapshot: Any)
     text["target"]["node_bandwidth"] = "500m"  # slow nodes write less
     assert forecast.forecast_of(make(tmp_path, text)).bytes_written < 10 * TIB
     assert problems(tmp_path, text, fits) == []
+
+
+def test_targets_have_their_own_needs_and_together_all_of_them(tmp_path: Path) -> None:
+    made = document(phases=["seq_write", "rand_read"], axes={"queue_depth": [1, 2]})
+    single = forecast.forecast_of(make(tmp_path, made))
+    del made["target"]
+    made["targets"] = {"a": {"directory": "/a", "node_bandwidth": "1m"}, "b": {"directory": "/b"}}
+    plan = make(tmp_path, made)
+    a, b, both = (forecast.forecast_of(plan, targets=names) for names in (["a"], ["b"], None))
+    assert [x.peak_bytes for x in (a, b, both)] == [single.peak_bytes, single.peak_bytes, 2 * single.peak_bytes]
+    assert [x.inodes for x in (a, b, both)] == [single.inodes, single.inodes, 2 * single.inodes]
+    assert (a.points, both.points, both.allocations) == (2, 4, 1)
+    assert (b.bytes_written, both.bytes_written) == (single.bytes_written, a.bytes_written + b.bytes_written)
+    assert a.bytes_written < b.bytes_written  # its links are slower

@@ -259,14 +259,19 @@ class Allocation:
         self.configure(sweep, **document)
 
     def configure(self, sweep: dict[str, Any] = SWEEP, **document: Any) -> None:
-        """Write the configuration: this sweep; keys of the document replaced, those of its target one by one."""
-        target = {"directory": str(self.target), "keep": self.keep, "lock": self.lock} | document.pop("target", {})
+        """Write the configuration: this sweep; keys of the document replaced, those of its targets one by one."""
+        known = {"keep": self.keep, "lock": self.lock}
+        where: dict[str, Any] = {"target": {"directory": str(self.target)} | known | document.pop("target", {})}
+        if several := document.pop("targets", {}):
+            where = {"targets": {n: {"directory": str(self.place / n)} | known | t for n, t in several.items()}}
+            for target in where["targets"].values():
+                Path(target["directory"]).mkdir(exist_ok=True)
         # a busy machine must not add tries to those that are counted, nor a full disk take points away
         limits = {"retried": "0%", "fill": "100%", "shortest_phase": "0s"}
         if "limits" in document:
             limits = {"shortest_phase": "0s"} | document.pop("limits")
-        known = {"campaign": self.name, "target": target, "limits": limits, "sweeps": [sweep]}
-        self.file.write_bytes(msgspec.json.format(msgspec.json.encode(known | document), indent=2))
+        made = {"campaign": self.name, **where, "limits": limits, "sweeps": [sweep]} | document
+        self.file.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2))
         self._plan: Plan | None = None
 
     @property

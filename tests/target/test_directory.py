@@ -12,7 +12,7 @@ import pytest
 from iosweep.errors import Refused
 from iosweep.target import directory as directories
 from iosweep.target.directory import Place
-from targets import OTHER, OWNER, as_root, marker_in, names
+from targets import OTHER, OWNER, as_root, listing, marker_in, names, refusal
 
 pytestmark = pytest.mark.usefixtures("nothing_of_theirs_changes")
 
@@ -55,6 +55,21 @@ def test_a_target_in_the_directory_of_a_campaign_is_refused(ours: str) -> None:
     for target in (ours, f"{ours}/sets"):
         with pytest.raises(Refused, match=ours):
             directories.claim(f"{target}/iosweep-b", OWNER | {"uuid": "b", "campaign": "b"})
+
+
+def test_a_check_refuses_as_a_claim_would_and_writes_nothing(place: Path, ours: str) -> None:
+    theirs, unmarked, link = (str(place / f"iosweep-{name}") for name in ("theirs", "unmarked", "link"))
+    directories.claim(theirs, OWNER | {"uuid": "theirs"})
+    Path(unmarked).mkdir()
+    (Path(unmarked) / "precious").touch()
+    Path(link).symlink_to(ours)
+    before = listing(place, all=True)
+    for wrong in (theirs, unmarked, link, f"{ours}/iosweep-c"):
+        steps = (lambda d: directories.check_claim(d, OWNER["uuid"]), lambda d: directories.claim(d, OWNER))
+        assert len({refusal(lambda step=step, d=wrong: step(d)) for step in steps}) == 1, wrong
+    for fine in (ours, f"{place}/iosweep-new"):
+        directories.check_claim(fine, str(OWNER["uuid"]))
+    assert listing(place, all=True) == before
 
 
 def test_a_marker_that_proves_nothing_is_refused(place: Path) -> None:

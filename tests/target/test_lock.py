@@ -266,3 +266,22 @@ def test_only_all_there_are_of_a_license_keep_others_off() -> None:
         assert not found.enforced, asked
         assert found.evidence.startswith("evidence; ")
         assert lock.judge_licenses(asked, PRINTED, Exclusion(True, "locked")).enforced
+
+
+def test_the_locks_of_several_targets_are_taken_in_one_order_and_each_once(tmp_path: Path) -> None:
+    for place in ("x", "y"):
+        (tmp_path / place).mkdir()
+    x, y = (str(tmp_path / place) for place in ("x", "y"))
+    targets = {"a": (y, NETWORK), "b": (x, DISK), "c": (y, NETWORK)}
+    with lock.exclude_all(targets, MINE) as found:
+        assert [*found] == [*targets] and found["a"] is found["c"] and found["b"].enforced
+        assert len(list(tmp_path.glob("*/iosweep-*.lock"))) == 2
+        with pytest.raises(Busy), lock.exclude_all({"d": (y, NETWORK)}, MINE):
+            pass
+    (held,) = (tmp_path / "x").glob("*")
+    with contextlib.closing(lock.take(held, MINE, "it")):
+        # whoever has the first lock gets all of them: the other one holds none
+        with pytest.raises(Busy), lock.exclude_all(targets, MINE):
+            pass
+        with lock.exclude_all({"a": targets["a"]}, MINE):
+            pass
