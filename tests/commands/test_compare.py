@@ -66,6 +66,13 @@ def spoil(row: factory.Row) -> tuple[str, str] | None:
     return None
 
 
+def test_percentiles_without_the_table_of_histograms_are_refused(made: Path, capsys: Capture) -> None:
+    (make(made, "lost", seed=1) / "histograms.parquet").unlink()
+    assert cli.main(["compare", "before", "lost"]) == 0
+    assert cli.main(["compare", "before", "lost", "--figure", "p99"]) == 2
+    assert "lost" in capsys.readouterr().err
+
+
 def test_the_text_tells_what_changed_and_how_surely(capsys: Capture, snapshot: SnapshotAssertion) -> None:
     assert cli.main(["compare", "before", "after"]) == 0
     assert cli.main(["compare", "before-3", "after-3"]) == 0

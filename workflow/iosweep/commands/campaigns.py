@@ -6,17 +6,19 @@ import contextlib
 import os
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from iosweep.commands.terminal import working
 from iosweep.errors import CommandError
 from iosweep.files import documents
+from iosweep.histograms import Histogram
 from iosweep.plan.model import Plan, plan_files, read_plan
 from iosweep.store import ingested
 from iosweep.store.store import Store
 from iosweep.tables import reader
-from iosweep.tables.reader import Campaign, CampaignDocument, load
+from iosweep.tables.reader import Campaign, CampaignDocument, RowKey, load
 from iosweep.text import shortened, some
 from iosweep.units import parse_duration, parse_share
 
@@ -93,10 +95,21 @@ def find_point(wanted: str, campaigns: Sequence[Path], advice: str = "") -> tupl
 
 
 def load_tables(results: Path, exit_code: int = 1) -> Campaign:
-    """The tables of a campaign. Raises CommandError with this exit code."""
+    """The tables of a campaign. Raises CommandError with this exit code, also where its histograms are read."""
+    with _reading(results, exit_code), working(f"reading {results} ..."):
+        campaign = load(results)
+
+    def histograms(keys: Collection[RowKey]) -> Mapping[RowKey, Histogram]:
+        with _reading(results, exit_code):
+            return campaign.histograms(keys)
+
+    return replace(campaign, histograms=histograms)
+
+
+@contextlib.contextmanager
+def _reading(results: Path, exit_code: int) -> Iterator[None]:
     try:
-        with working(f"reading {results} ..."):
-            return load(results)
+        yield
     except FileNotFoundError:
         raise CommandError(no_tables(results), exit_code) from None
     except documents.Damaged as error:
