@@ -58,6 +58,10 @@ def cases() -> dict[str, list[ResultRow]]:
     return {
         "a peak": points(threads, {1: 0.2 * G, 8: 1.19 * G, 16: 1.29 * G, 32: 1.0 * G}),
         "a plateau has no peak": points(threads, {1: G, 2: 1.85 * G, 4: 1.995 * G, 8: 2 * G, 16: 1.99 * G}),
+        "a plateau of which a ramp skipped a part": [
+            *points("queue_depth", {1: G, 2: 2 * G, 4: 2 * G, 64: 2 * G}),
+            *(structs.replace(one, unneeded=True) for one in points("queue_depth", {8: None, 16: None, 32: None})),
+        ],
         "the end of an axis is no peak": points(threads, {1: G, 2: 1.8 * G, 4: 2.9 * G}),
         "growth over different nodes": on({1: "n9", 2: "n1,n2", 4: "n1,n2,n3,n4"}),
         "load comes before other axes": sizes,

@@ -24,7 +24,7 @@ VERDICT_MEANINGS = {
     "invalid": "A failed check shows that the number is wrong. It is in results.csv, and in no mean and no figure.",
     "missing": "Not measured, with the reason.",
     "left": "Not measured yet: the next run of snakemake measures it.",
-    "unneeded": "Not measured, as a ramp does not need it: earlier steps gained nothing.",
+    "unneeded": "Skipped by a ramp: earlier steps gained nothing certain, nor did the last one.",
 }
 VERDICT_SYMBOLS = {"valid": "●", "suspect": "○", "invalid": "✕", "missing": "–", "left": "…", "unneeded": "·"}
 

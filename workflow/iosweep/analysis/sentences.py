@@ -89,9 +89,13 @@ def _describe_rate(subject: str, results: Sequence[PointSummary], shared: Shared
         clauses += _describe_axis(line, rivals)
     if lines and not any(line.known for line in lines):
         clauses.append("repetitions are too few to tell points apart")
-    if unmeasured := [result for result in results if not result.headline and result.state != "unneeded"]:
-        verb = "has" if len(unmeasured) == 1 else "have"
-        clauses.append(f"{len(unmeasured):,} of {human_count(len(results), 'point')} {verb} no figure")
+    skipped = sum(result.state == "unneeded" for result in results)
+    for count, one, many in (
+        (len(results) - len(measured) - skipped, "has no figure", "have no figure"),
+        (skipped, "was skipped by a ramp", "were skipped by a ramp"),  # a clause above may span such values
+    ):
+        if count:
+            clauses.append(f"{count:,} of {human_count(len(results), 'point')} {one if count == 1 else many}")
     return Sentence(opening, "; ".join(clauses), best.verdict)
 
 
