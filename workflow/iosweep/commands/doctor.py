@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import re
 import shlex
 import shutil
 import sys
@@ -18,7 +17,7 @@ import time
 import uuid
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -382,8 +381,6 @@ def _exclusion(license: str | None, directory: str | None, key: str, problem: st
 
 #: Commands of Slurm that are needed.
 COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "sinfo", "scancel")
-#: With a smaller share of a node's memory, the page cache of a job is smaller than the node's.
-WHOLE = 0.9
 #: Name of the job on the nodes, unique: it is cancelled by its name, because the number is unknown if sbatch does not
 #: answer.
 NAME = f"iosweep-doctor-{uuid.uuid4()}"
@@ -400,8 +397,8 @@ def _examine(directory: Path, configuration: Path | None, wait_s: float) -> Iter
         change = "put Slurm's bin directory on PATH, or work on a login node; profiles/local measures this machine"
         yield wrong("commands", f"{', '.join(absent)} not on PATH", change)
         return
-    yield ok("commands", f"{(_ask(['sbatch', '--version']) or 'Slurm').strip()}: {', '.join(COMMANDS)}")
     try:
+        yield ok("commands", f"{query.ask(['sbatch', '--version']).strip()}: {', '.join(COMMANDS)}")
         yield ok("controller", query.ask(["scontrol", "ping"]).strip().splitlines()[0])
     except Unanswered as error:
         change = "try again when `scontrol ping` says UP; tell the people who run the cluster"
@@ -435,11 +432,7 @@ def _examine(directory: Path, configuration: Path | None, wait_s: float) -> Iter
         yield ok("submission", f"Slurm takes jobs of {', '.join(trials.fit)}")
     yield from (unchecked("submission", note) for note in trials.notes)
     yield from (wrong("submission", refusal, "") for refusal in trials.refusals)
-    settings = slurm_settings(_ask(["scontrol", "show", "config"]) or "")
     largest = works[-1].site if works else profile
-    for place in submission.limits(largest.partition):
-        sinfo = ["sinfo", "--noheader", f"--partition={place['PartitionName']}", "--Node", "--format=%N|%T|%c|%m"]
-        yield judge_memory(largest, settings, place, _ask(sinfo) or "")
     if trials.refusals:
         yield unchecked("nodes", "see submission")
         return
@@ -448,49 +441,9 @@ def _examine(directory: Path, configuration: Path | None, wait_s: float) -> Iter
     yield from _nodes(largest, works[-1].nodes if works else 1, command, wait_s)
 
 
-def _ask(argv: Sequence[str]) -> str | None:
-    """The output of a command of Slurm, None without an answer."""
-    try:
-        return query.ask(argv)
-    except Unanswered:
-        return None
-
-
 def _sbatch(asks: Profile, nodes: int, minutes: int, log: str) -> list[str]:
     """The command of a job with the resources of the campaign's jobs."""
     return submission.sbatch(asks, nodes, minutes, NAME, NAME, log, str(Path.cwd()))
-
-
-def slurm_settings(text: str) -> dict[str, str]:
-    """`scontrol show config` as a mapping; also the keys of its section on cgroups."""
-    return {m[1]: query.given(m[2]) for m in re.finditer(r"^(\S+)\s*= ?(.*)$", text, re.MULTILINE)}
-
-
-def judge_memory(asks: Profile, settings: Mapping[str, str], partition: Mapping[str, str], node_list: str) -> Line:
-    """A job's share of a node's memory. `node_list`: `sinfo --Node --format=%N|%T|%c|%m` of the partition. Pure."""
-    nodes = [row.split("|") for row in node_list.splitlines() if row.count("|") >= 3]
-    sizes = [(int(cpus), int(mb)) for _, _, cpus, mb in (row[:4] for row in nodes) if cpus.isdigit() and mb.isdigit()]
-    if not sizes:
-        return unchecked("memory", "sinfo shows no nodes of the partition")
-    cpus, mb = min(sizes, key=lambda size: size[1])
-    whole = f"{human_size(mb << 20)} of a node"
-    if "MEMORY" not in settings.get("SelectTypeParameters", "").upper():
-        return ok("memory", f"Slurm does not manage memory: a job has all {whole}")
-    given = (asks.memory_mb, f"mem_mb {asks.memory_mb} in the profile") if asks.memory_mb else None
-    for key, count in (("DefMemPerNode", 1), ("DefMemPerCPU", cpus)):
-        values = (partition.get(key, ""), settings.get(key, ""))  # the partition's value comes first
-        if given is None and (value := next((v for v in values if v.isdigit() and int(v)), None)):
-            given = int(value) * count, f"{key} {value} MB"
-    if given is None or given[0] >= mb * WHOLE:
-        return ok("memory", f"a job has all {whole}" + (f" ({given[1]})" if given else ""))
-    enforced = settings.get("ConstrainRAMSpace", "no").lower() == "yes"
-    caches = "the page cache counts, so caches are smaller than the node's"
-    effect = caches if enforced else "it may be killed if it takes more"
-    seen = f"a job has {human_size(given[0] << 20)} of the {whole} ({given[1]}); {effect}"
-    caps = (partition.get("MaxMemPerNode", ""), settings.get("MaxMemPerNode", ""))
-    most = min(mb, next((int(cap) for cap in caps if cap.isdigit() and int(cap)), mb))
-    change = "the site allows no more" if most == given[0] else f"set mem_mb={most} in the profile"
-    return warning("memory", seen, change)
 
 
 def _nodes(profile: Profile, count: int, command: Sequence[str], wait_s: float) -> list[Line]:
