@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -164,8 +165,15 @@ def test_points_pair_if_they_differ_in_the_axis_only() -> None:
     found = match_over(results, "ioengine", "libaio", "io_uring")
     assert [(pair.a.point, pair.b.point) for pair in found.pairs] == [("libaio.1.{}", "io_uring.1.{}")]
     assert len(found.absent) == 3
-    assert comparison.values_over(results, "ioengine") == ["libaio", "io_uring", "psync"]
-    assert comparison.values_over(results[::-1], "queue_depth") == [1, 16]
+
+
+def test_the_first_value_of_the_configuration_is_the_base() -> None:
+    """The tables have points in another order."""
+    axes = {"ioengine": ["psync", "libaio"], "queue_depth": [16, 1]}
+    campaign, results = factory.measured(factory.sweep("engines", ["rand_read"], axes))
+    named = comparison.NamedCampaign("n", Path(), campaign, tuple(results[::-1]))
+    assert comparison.values_over(named, "ioengine") == ["psync", "libaio"]
+    assert comparison.values_over(named, "queue_depth") == [1, 16]
 
 
 @pytest.mark.parametrize("session", ["later", None])

@@ -107,12 +107,6 @@ def _match(sides: Sequence[Mapping[object, PointSummary]], within: bool = False)
     return Matched(tuple(pairs), tuple(absent), within)
 
 
-def values_over(results: Iterable[PointSummary], column: str) -> list[Value]:
-    """The measured values of a parameter: numbers ascending, others in order of appearance."""
-    values = list(dict.fromkeys(v for result in results if (v := result.own_parameters[column]) is not None))
-    return values if any(isinstance(value, str | bool) for value in values) else sorted(values)
-
-
 # their differences
 
 #: What a comparison rests on: pairs of one campaign, round by round; sessions of two campaigns; or the rounds of each
@@ -407,6 +401,15 @@ def title(compared: Sequence[Versus]) -> str:
     return f"{f'{first.a.name}: ' * first.within}{others} against {first.names[0]}"
 
 
+def values_over(one: NamedCampaign, column: str) -> list[Value]:
+    """The measured values of a parameter: numbers ascending, others as they are configured."""
+    measured = dict.fromkeys(v for result in one.results if (v := result.own_parameters[column]) is not None)
+    name = parameters()[column].name
+    configured = (value for sweep in one.campaign.about.sweeps for value in sweep.axes.get(name, ()))
+    values = [*(dict.fromkeys(value for value in configured if value in measured) | measured)]
+    return values if any(isinstance(value, str | bool) for value in values) else sorted(values)
+
+
 def versus(a: NamedCampaign, b: NamedCampaign, column: str = "", at_least: float = AT_LEAST) -> Versus:
     """Compare two campaigns (see `compare`)."""
     found = compare(match(a.results, b.results), column, at_least)
@@ -416,7 +419,7 @@ def versus(a: NamedCampaign, b: NamedCampaign, column: str = "", at_least: float
 def versus_over(one: NamedCampaign, axis: str, column: str = "", at_least: float = AT_LEAST) -> list[Versus]:
     """Compare the points of a campaign that differ in a parameter only: each of its values with the first. axis: column
     of the parameter."""
-    base, *others = values_over(one.results, axis)
+    base, *others = values_over(one, axis)
     sides = {
         value: replace(one.campaign, rows=tuple(row for row in one.campaign.rows if row.parameters[axis] == value))
         for value in (base, *others)

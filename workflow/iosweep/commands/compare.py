@@ -108,7 +108,7 @@ def _compare(arguments: Namespace) -> list[Versus]:
 
 def _find_axis(one: NamedCampaign, name: str) -> str:
     """The column of an axis, by its name in configurations. Raises CommandError if it does not vary."""
-    varying = {o.name: column for column, o in parameters().items() if len(values_over(one.results, column)) > 1}
+    varying = {o.name: column for column, o in parameters().items() if len(values_over(one, column)) > 1}
     if name not in varying:
         known = f"these vary: {', '.join(varying)}" if varying else "nothing does"
         hint = did_you_mean(name, varying)
