@@ -198,6 +198,19 @@ def test_one_point_that_lost_is_found_beside_noisy_ones() -> None:
     assert [pair.a.point for pair in one.pairs] == [f"{4 * K}.1.libaio.1"]
 
 
+def test_what_differs_between_two_targets_of_a_campaign_is_theirs() -> None:
+    targets = {name: {"directory": f"/mnt/{name}"} for name in ("a", "b")}
+    nodes = [factory.NODE | {"node": fstype, "mount": f"/dev/{fstype} on /mnt/{fstype} type {fstype} (rw)"}
+             for fstype in ("xfs", "ext4")]  # fmt: skip
+    a, b = (
+        factory.loaded([factory.row(target=name, target_fstype=fstype, target_source=f"/dev/{fstype}")],
+                       nodes=nodes, targets=targets)
+        for name, fstype in (("a", "xfs"), ("b", "ext4"))
+    )  # fmt: skip
+    found = {one.what: (one.a, one.b) for one in changes(a, b)}
+    assert found == {"directory": ("/mnt/a", "/mnt/b"), "type": ("xfs", "ext4"), "source": ("/dev/xfs", "/dev/ext4")}
+
+
 def test_phases_are_compared_by_the_parameters_that_they_use() -> None:
     """A point's other phases may use more."""
     before, after = (

@@ -68,6 +68,17 @@ def test_figures_that_do_not_compare_have_to_be_told_apart(tmp_path: Path) -> No
     assert len(make(tmp_path, document() | {"accept": {"read_iops": ">= 5k", "rand_read iops": "<= 9k"}}).accept) == 2
 
 
+def test_a_figure_is_of_one_target_and_a_ratio_of_two(tmp_path: Path) -> None:
+    several = document() | {"targets": {"a": {"directory": "/a"}, "b": {"directory": "/b"}}}
+    del several["target"]
+    [found] = problems(tmp_path, several | {"accept": {"read_iops": ">= 5k"}}, make)
+    assert "`rand_read iops at target a`" in found
+    for fine in ("rand_read iops at target a", "rand_read ratio target a -> b"):
+        assert make(tmp_path, several | {"accept": {fine: ">= 1x" if "ratio" in fine else ">= 5k"}}).accept
+    [found] = problems(tmp_path, several | {"accept": {"rand_read iops at target c": ">= 5k"}}, make)
+    assert "target is a, b there" in found
+
+
 def test_a_plan_says_that_a_ratio_has_no_points_to_compare(tmp_path: Path) -> None:
     """Where values of its axis are measured, but never with all else equal."""
     other = document()["sweeps"][0] | {"name": "deep", "axes": {"queue_depth": [8], "transfer_size": ["1m"]}}

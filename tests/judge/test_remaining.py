@@ -74,6 +74,20 @@ def test_what_has_no_outcome_is_left(plan: Plan) -> None:
     assert left(plan, stored(*hole), {}, HERE) == {"1-node": {first: [2]}}
 
 
+def test_each_point_is_measured_again_where_its_own_target_has_moved(tmp_path: Path) -> None:
+    made = document(axes={"queue_depth": [1]}, repetitions=1)
+    del made["target"]
+    plan = make(tmp_path, made | {"targets": {"a": {"directory": "/a"}, "b": {"directory": "/b"}}})
+    ids = {point.target: point.id for point in plan.points}
+    done = stored(*(result(id, target=place(directory=f"/{name}")) for name, id in ids.items()))
+    same = replace(HERE, targets={"a": MOUNT, "b": MOUNT})
+    assert left(plan, done, {}, same) == {}
+    moved = replace(HERE, targets={"a": MOUNT, "b": MOUNT | {"source": "/dev/y"}})
+    assert left(plan, done, {}, moved) == {"1-node": {ids["b"]: [1]}}
+    swapped = stored(*(result(id, target=place(directory="/a")) for id in ids.values()))
+    assert left(plan, swapped, {}, same) == {"1-node": {ids["b"]: [1]}}
+
+
 def test_what_is_stale_is_measured_again(plan: Plan) -> None:
     change: dict[str, Any]
     for change, here, again in (

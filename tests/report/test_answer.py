@@ -88,6 +88,28 @@ class TestBest:
         assert (card.value, card.incomplete) == ("150 IOPS", "")
 
 
+class TestTargets:
+    def test_each_target_has_its_headlines_and_its_card_names_it(self) -> None:
+        both = [
+            row(point=f"{target}{depth}", target=target, queue_depth=depth, ops_per_s=rate * depth, latency_mean_s=1e-3)
+            for target, rate in (("a", 10.0), ("b", 99.0))
+            for depth in (1, 2)
+        ]
+        assert [(card.label, card.value) for card in cards(*both)] == [
+            ("Random read on a", "20.0 IOPS"),
+            ("Random read on b", "198 IOPS"),
+            ("Random read latency on a", "1.00 ms"),
+            ("Random read latency on b", "1.00 ms"),
+        ]
+
+    def test_a_warning_names_the_target_that_it_is_about(self) -> None:
+        rows = [row(target="a", target_fstype="tmpfs"), row(point="q", target="b", target_fstype="lustre")]
+        found = loaded(rows, targets={"a": {"directory": "/dev/shm"}, "b": {"directory": "/mnt/b"}})
+        (told,) = answer.warn_about_target(found)
+        assert "a (/dev/shm)" in told and "/mnt/b" not in told
+        assert found.about.on == "a (/dev/shm) and b (/mnt/b)"
+
+
 class TestRemarks:
     def of(self, fstype: str = "ext4", mount: str = "", **about: Any) -> str:
         rows = [

@@ -112,7 +112,7 @@ def _preparations(point: Point, record: Record, sets: Mapping[str, DataSet]) -> 
             continue
         yield shlex.join(["mkdir", "-p", at[1]])
         if role != "fresh":
-            known = sets.get(set_name(directory), DataSet())
+            known = sets.get(set_name(directory, point.target), DataSet())
             if known.argv:
                 yield f"# {', '.join(filter(None, known.hosts)) or record.host}, prepares {directory}"
                 yield shlex.join(known.argv)
