@@ -426,8 +426,8 @@ def _nights(headlines: int, keeps: float, histories: int) -> Iterator[Found]:
 
 def _find_changes(logs: Logs, sign: int = 0) -> set[int]:
     """The headlines with a change. sign: -1: with a loss."""
-    found = statistics.level_changes({str(i): figures for i, figures in enumerate(numpy.exp(logs).T.tolist())})
-    return {int(name) for name, splits in found.items() if any(one.change.log * sign >= 0 for one in splits)}
+    shifts = statistics.level_shifts({str(i): dict(enumerate(row)) for i, row in enumerate(logs.T.tolist())})
+    return {int(name) for shift in shifts if shift.ratio.log * sign >= 0 for name in shift.names}
 
 
 #: Sessions, after each of which a criterion is looked at, and the share of campaigns that decide right over all looks.

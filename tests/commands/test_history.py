@@ -73,7 +73,7 @@ def test_two_nights_are_too_few_to_find_a_change(tmp_path: Path, capsys: Capture
     both = [str(night(tmp_path, 0)), str(night(tmp_path, 1, 0.5, "second", hours=1))]
     assert cli.main(["history", *both]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "too few" in out and "second: kernel 6.1 -> 6.9" in out
+    assert "too few" in out and "(second): kernel 6.1 -> 6.9" in out
     assert all(float(share.replace(",", "")) < 100 for share in re.findall(r"± ([\d.,]+) %", out))
 
 

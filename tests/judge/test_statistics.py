@@ -25,15 +25,17 @@ from iosweep.judge.agreement import (
 )
 from iosweep.judge.statistics import (
     ALPHA,
-    LEAST_NIGHTS,
+    MIN_NIGHTS,
     Estimate,
     Noise,
     Round,
     Sample,
     alpha_of_look,
+    alpha_of_night,
     estimate,
     grade,
     holm,
+    level_shifts,
     make_sample,
     pool,
     ratio,
@@ -239,35 +241,72 @@ def test_a_change_of_the_smallest_size_is_found_in_four_of_five_cases() -> None:
 # Changes of level in rows of nights
 
 
-def nightly(nights: int, noise: float, seed: int, **losses: float) -> list[float]:
-    """Nightly figures around 100; losses: n18=0.05, from night 18 on."""
-    draw, level, made = random.Random(seed), 100.0, []
-    for night in range(nights):
-        level *= 1 - losses.get(f"n{night}", 0.0)
-        made.append(level * (1 + noise * draw.gauss(0, 1)))
-    return made
+def nightly(
+    headlines: int, nights: int, seed: int = 0, session: float = 0.0, **losses: float
+) -> dict[str, dict[int, float]]:
+    """Headlines "0", "1" ... with noise of 1 %, and a noise that they share; losses: n18=0.05, of "0" from night 18 on;
+    all18=0.05: of all."""
+    draw = random.Random(seed)
+    shared = [session * draw.gauss(0, 1) for _ in range(nights)]
+    rows = {
+        str(row): {night: shared[night] + 0.01 * draw.gauss(0, 1) for night in range(nights)}
+        for row in range(headlines)
+    }
+    for key, loss in losses.items():
+        for row in ["0"] if key.startswith("n") else rows:
+            for night in range(int(key.lstrip("nal")), nights):
+                rows[row][night] += math.log1p(-loss)
+    return rows
 
 
-def test_a_loss_is_found_with_its_night_and_size() -> None:
-    [split] = statistics.level_changes({"a": nightly(30, 0.01, 1, n18=0.05)})["a"]
-    assert abs(split.at - 18) <= 1
-    assert split.change.low < 0.95 < split.change.high < 1
-    assert split.change.p() < ALPHA
+def test_a_loss_is_found_in_the_noise_of_the_nights_with_its_range_and_size() -> None:
+    for headlines, session in ((1, 0.0), (2, 0.0), (3, 0.05), (8, 0.05)):
+        [shift] = level_shifts(nightly(headlines, 30, 1, session, n18=0.1))
+        assert shift.names == ("0",), headlines
+        assert shift.earliest <= 18 <= shift.latest <= shift.earliest + 2, shift
+        assert shift.ratio.low < 0.9 < shift.ratio.high < 0.95
 
 
-def test_two_changes_have_their_nights() -> None:
-    splits = statistics.level_changes({"a": nightly(60, 0.01, 2, n20=0.06, n40=-0.06), "b": nightly(60, 0.01, 3)})
-    assert [abs(split.at - at) <= 1 for split, at in zip(splits["a"], (20, 40), strict=True)] == [True, True]
-    assert [split.change.share > 0 for split in splits["a"]] == [False, True]
-    assert splits["b"] == []
+def test_a_loss_of_all_headlines_is_one_shift() -> None:
+    [shift] = level_shifts(nightly(8, 30, 2, 0.01, all20=0.1))
+    assert (len(shift.names), abs(shift.at - 20) <= 1) == (8, True)
+    [shift] = level_shifts({**nightly(3, 30, 2, 0.01), **{f"x{k}": v for k, v in nightly(5, 30, 3, all20=0.1).items()}})
+    assert shift.names == ("x0", "x1", "x2", "x3", "x4")
 
 
-def test_few_nights_and_a_night_alone_are_no_change() -> None:
-    for nights in range(1, 2 * LEAST_NIGHTS):
-        assert statistics.level_changes({"a": [100.0] * (nights - 1) + [1.0]}) == {"a": []}, nights
-    figures = nightly(20, 0.01, 4)
-    figures[-1] *= 0.5
-    assert statistics.level_changes({"a": figures})["a"] == []
+def test_two_losses_have_their_nights() -> None:
+    shifts = level_shifts(nightly(4, 60, 3, n20=0.06, n40=-0.06))
+    assert [(shift.names, shift.ratio.share > 0) for shift in shifts] == [(("0",), False), (("0",), True)]
+    assert [abs(shift.at - at) <= 1 for shift, at in zip(shifts, (20, 40), strict=True)] == [True, True]
+
+
+def test_a_headline_that_lacks_nights_is_tested_by_the_others() -> None:
+    rows = nightly(4, 30, 4, 0.05, n15=0.2)
+    rows["0"] = {night: log for night, log in rows["0"].items() if night % 3}
+    [shift] = level_shifts(rows)
+    assert (shift.names, shift.earliest <= 16 <= shift.latest) == (("0",), True)
+
+
+def test_a_loss_that_was_repaired_is_still_found() -> None:
+    shifts = level_shifts(nightly(8, 36, 6, 0.05, n20=0.1, n26=-1 / 9))
+    assert [(shift.names, abs(shift.at - at) <= 1) for shift, at in zip(shifts, (20, 26), strict=True)] == [
+        (("0",), True)
+    ] * 2
+
+
+def test_few_nights_and_a_night_alone_are_no_shift() -> None:
+    for nights in range(2 * MIN_NIGHTS):
+        assert level_shifts({"a": {night: -9.0 * (night == nights - 1) for night in range(nights)}}) == [], nights
+    rows = nightly(4, 20, 5)
+    rows["0"][19] -= 1
+    assert level_shifts(rows) == []
+    assert level_shifts({}) == []
+
+
+def test_all_looks_together_have_the_level_of_one() -> None:
+    spent = {alpha_of_night(nights) for nights in range(2 * MIN_NIGHTS, 100_000)}
+    assert sum(spent) < ALPHA
+    assert alpha_of_night(2 * MIN_NIGHTS) == ALPHA / 2
 
 
 # Repetitions that agree, and those that do not

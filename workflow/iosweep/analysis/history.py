@@ -1,4 +1,4 @@
-"""Campaigns with the same points over time: headlines, their level shifts, and what changed at the same time. Pure.
+"""Campaigns with the same points over time: headlines, their level shifts, and what else is new in these nights. Pure.
 
 The headline of a history comes from a single point, which is the best point of most campaigns. The best point of each
 campaign would differ from night to night, and selection would bias its figure upward.
@@ -7,70 +7,59 @@ campaign would differ from night to night, and selection would bias its figure u
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 from iosweep.analysis import comparison, formats, headline
-from iosweep.analysis.comparison import Changed, NamedCampaign, write_change
+from iosweep.analysis.comparison import Changed, NamedCampaign, Verdict, write_change
 from iosweep.analysis.summary import Metric, PointSummary, phase_order
 from iosweep.judge import statistics
-from iosweep.judge.statistics import LEAST_NIGHTS, Estimate, Split
+from iosweep.judge.statistics import MIN_NIGHTS, Estimate, Sample
 from iosweep.plan import headline_groups
 from iosweep.text import human_count, printable, some
 
 
 @dataclass(frozen=True)
-class Reading:
-    """The figure of a headline in the campaign with this index, over the repetitions that count."""
-
-    index: int
-    metric: Metric
-    suspect: bool
-
-    @property
-    def value(self) -> float:
-        return self.metric.figure
-
-
-@dataclass(frozen=True)
-class Step:
-    """A level shift."""
-
-    at: int  # index of the first campaign of the new level
-    split: Split
-    verdict: str  # worse, better, or "too small to matter"
-    changed: tuple[Changed, ...]  # facts that differ from the previous campaign
-
-    @property
-    def moved(self) -> str:
-        """`−6.1 % (−8.2 to −4.0)`"""
-        return write_change(self.split.change)
-
-
-@dataclass(frozen=True)
-class Line:
-    """A headline over time. figures: of the campaigns that have one; steps: its level shifts; level: since the last
-    shift."""
+class Headline:
+    """A headline over time. figures: index of a campaign -> figure of the point; doubtful: indices of campaigns in
+    which the point is not valid."""
 
     name: str
     result: PointSummary
     column: str
-    figures: tuple[Reading, ...]
-    steps: tuple[Step, ...]
-    level: Estimate | None
-
-    @property
-    def last(self) -> Reading:
-        return self.figures[-1]
+    figures: Mapping[int, Metric]
+    doubtful: frozenset[int]
 
     @property
     def units(self) -> tuple[formats.Unit, ...]:
         return formats.units_of(self.column, self.result.kind)
 
     @property
-    def last_verdict(self) -> str:
-        """Verdict on the last level shift; "" without any."""
-        return self.steps[-1].verdict if self.steps else ""
+    def last(self) -> str:
+        """The figure of its last campaign."""
+        return formats.quantity([*self.figures.values()][-1].figure, self.units)
+
+    @property
+    def row(self) -> dict[int, float]:
+        """Index of a campaign -> logarithm of the figure; higher is better."""
+        sign = -1 if comparison.lower_is_better(self.column) else 1
+        return {index: sign * math.log(metric.figure) for index, metric in self.figures.items()}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A level shift of one or more headlines. before, at, latest: indices of the last campaign that certainly has the
+    old level, and of the first ones that probably and certainly have the new level; new: facts that differ between
+    `before` and `latest`."""
+
+    headlines: tuple[Headline, ...]
+    before: int
+    at: int
+    latest: int
+    change: Estimate  # higher is better
+    verdict: Verdict
+    new: tuple[Changed, ...]
 
 
 @dataclass(frozen=True)
@@ -79,22 +68,27 @@ class History:
     the previous one; without: headlines with fewer than two figures."""
 
     campaigns: tuple[NamedCampaign, ...]
-    lines: tuple[Line, ...]
+    headlines: tuple[Headline, ...]
+    steps: tuple[Step, ...]
     marks: Mapping[int, Sequence[Changed]]
     without: tuple[str, ...]
 
+    def steps_of(self, line: Headline) -> list[Step]:
+        return [step for step in self.steps if line in step.headlines]
+
     @property
-    def regressions(self) -> list[Line]:
-        """Headlines whose last level shift is a regression that matters."""
-        return [line for line in self.lines if line.last_verdict == "worse"]
+    def regressions(self) -> list[Step]:
+        """Losses that matter, if they are the last level shift of a headline."""
+        last = [steps[-1] for line in self.headlines if (steps := self.steps_of(line))]
+        return [step for step in self.steps if step in last and step.verdict == "worse"]
 
 
 #: Identity of a headline: its group and column.
 _Key = tuple[headline_groups.HeadlineGroup, str]
 
 
-def groups(campaigns: Sequence[NamedCampaign]) -> list[list[NamedCampaign]]:
-    """Groups of campaigns with the same points and target, each in order of time; the largest group first."""
+def groups(campaigns: Iterable[NamedCampaign]) -> list[list[NamedCampaign]]:
+    """Groups of campaigns with the same points and targets, each in order of time; the largest group first."""
     comparable: dict[object, list[NamedCampaign]] = {}
     for campaign in sorted(campaigns, key=lambda campaign: campaign.began):
         comparable.setdefault((_point_ids(campaign), campaign.campaign.about.on), []).append(campaign)
@@ -117,37 +111,39 @@ def _point_ids(campaign: NamedCampaign) -> frozenset[str]:
 def history(campaigns: Sequence[NamedCampaign], at_least: float) -> History:
     """The history of comparable campaigns, which are in order of time. at_least: the smallest loss that matters, as a
     share."""
+    best: dict[_Key, list[str]] = {}  # the best point of each campaign
+    for campaign in campaigns:
+        for key, point in _find_best(campaign):
+            best.setdefault(key, []).append(point)
+    headlines: list[Headline] = []
+    without: list[str] = []
+    for key in sorted(best, key=_order):
+        # the best point of most campaigns; in a tie, the latest
+        line = _follow(campaigns, key, max(reversed(best[key]), key=best[key].count))
+        if len(line.figures) > 1:
+            headlines.append(line)
+        else:
+            without.append(line.name)
+    steps = []
+    for shift in statistics.level_shifts({str(number): line.row for number, line in enumerate(headlines)}):
+        lines = tuple(headlines[int(name)] for name in shift.names)
+        before = max(index for line in lines for index in line.figures if index < shift.earliest)
+        gain = shift.ratio.share
+        verdict: Verdict = "worse" if gain <= -at_least else "better" if gain >= at_least else "same"
+        ends = (campaigns[index].campaign for index in (before, shift.latest))
+        new = tuple(comparison.changes(*ends))
+        steps.append(Step(lines, before, shift.at, shift.latest, shift.ratio, verdict, new))
     marks = {
         index: changed
         for index in range(1, len(campaigns))
         if (changed := comparison.changes(campaigns[index - 1].campaign, campaigns[index].campaign))
     }
-    # headline -> the best point of each campaign
-    best: dict[_Key, list[str]] = {}
-    for campaign in campaigns:
-        for key, point in _find_best(campaign):
-            best.setdefault(key, []).append(point)
-    readings: dict[_Key, list[Reading]] = {}
-    results: dict[_Key, PointSummary] = {}
-    without = []
-    for key in sorted(best, key=lambda key: (str(key[0].conditions), phase_order(key[0].phase), key[1])):
-        # the best point of most campaigns; in a tie, the latest
-        point, (group, column) = max(reversed(best[key]), key=best[key].count), key
-        measured = []
-        for index, campaign in enumerate(campaigns):
-            for result in campaign.results:
-                metric = result.metrics.get(column) if (result.point, result.phase) == (point, group.phase) else None
-                if metric and metric.figure > 0:
-                    measured.append(Reading(index, metric, result.verdict != "valid"))
-                    results[key] = result
-        if len(measured) > 1:
-            readings[key] = measured
-        else:
-            conditions = formats.describe(group.conditions, group.kind, [group.phase])
-            without.append(f"{formats.phase(group.phase)} ({conditions}{_on_target(group)})")
-    splits = statistics.level_changes({str(key): [r.value for r in line] for key, line in readings.items()})
-    lines = [_make_line(key, results[key], line, splits[str(key)], marks, at_least) for key, line in readings.items()]
-    return History(tuple(campaigns), tuple(lines), marks, tuple(without))
+    return History(tuple(campaigns), tuple(headlines), tuple(steps), marks, tuple(without))
+
+
+def _order(key: _Key) -> tuple[object, ...]:
+    group, column = key
+    return str(group.conditions), phase_order(group.phase), column, str(group.target)
 
 
 def _find_best(campaign: NamedCampaign) -> Iterator[tuple[_Key, str]]:
@@ -159,83 +155,102 @@ def _find_best(campaign: NamedCampaign) -> Iterator[tuple[_Key, str]]:
         yield from (((group, best.column), best.result.point) for best in rivals if best)
 
 
-def _make_line(
-    key: _Key,
-    last: PointSummary,
-    readings: Sequence[Reading],
-    splits: Sequence[Split],
-    marks: Mapping[int, Sequence[Changed]],
-    at_least: float,
-) -> Line:
-    """Build a headline's line with its level shifts. last: its result in the last campaign that has one."""
+def _follow(campaigns: Sequence[NamedCampaign], key: _Key, point: str) -> Headline:
+    """The headline at a point: as in the reports, of the fresh repetitions if there are any."""
     group, column = key
-    latency = comparison.lower_is_better(column)
-    steps = []
-    for split in splits:
-        gain = split.change.share * (-1 if latency else 1)
-        verdict = "worse" if gain <= -at_least else "better" if gain >= at_least else "too small to matter"
-        at, before = readings[split.at].index, readings[split.at - 1].index
-        changed = tuple(fact for index in range(before + 1, at + 1) for fact in marks.get(index, ()))
-        steps.append(Step(at, split, verdict, changed))
-    present = readings[splits[-1].at :] if splits else readings
-    title = f"{formats.phase(group.phase)}{' latency' if latency else ''}"
-    size = group.file_size if isinstance(group.file_size, int) else 0
-    files = f", files of {formats.size(size)}" if size else ""
-    return Line(
-        name=f"{title}, {formats.describe(group.conditions, last.kind, [group.phase])}{files}{_on_target(group)}",
+    results = {
+        index: result
+        for index, campaign in enumerate(campaigns)
+        for result in campaign.results
+        if (result.point, result.phase) == (point, group.phase)
+    }
+    metrics = {index: result.confirmed.get(column) or result.metrics.get(column) for index, result in results.items()}
+    last = [*results.values()][-1]
+    title = f"{formats.phase(group.phase)}{' latency' if comparison.lower_is_better(column) else ''}"
+    words = [title, formats.describe(group.conditions, last.kind, [group.phase])]
+    if isinstance(group.file_size, int) and group.file_size:
+        words.append(f"files of {formats.size(group.file_size)}")
+    if group.target:
+        words.append(f"target {group.target}")
+    return Headline(
+        name=", ".join(words),
         result=last,
         column=column,
-        figures=tuple(readings),
-        steps=tuple(steps),
-        level=statistics.estimate([{(None, i): math.log(reading.value) for i, reading in enumerate(present)}]),
+        figures={index: metric for index, metric in metrics.items() if metric and metric.figure > 0},
+        doubtful=frozenset(index for index, result in results.items() if result.verdict != "valid"),
     )
-
-
-def _on_target(group: headline_groups.HeadlineGroup) -> str:
-    return f", target {group.target}" if group.target else ""
 
 
 # in words
 
-#: Maximum number of changed facts that are named.
+#: Maximum number of changed facts, of headlines and of losses that are named.
 _NAMED = 4
 
 
 def sentence(found: History) -> str:
-    """The summary: `30 campaigns, ...: Random read −6.1 % (−8.2 to −4.0) on ...`."""
+    """The summary: `30 campaigns, ...: Random read −6.1 % (−8.2 to −4.0) between ... and ...; ...`."""
     first, last = found.campaigns[0].began, found.campaigns[-1].began
     days = list(dict.fromkeys(f"{moment:%Y-%m-%d}" for moment in (first, last)))
     period = f"{human_count(len(found.campaigns), 'campaign')}, {' to '.join(days)}"
-    if len(found.campaigns) < 2 * LEAST_NIGHTS:
-        each = f"{LEAST_NIGHTS} campaigns before the change and {LEAST_NIGHTS} after it"
+    if len(found.campaigns) < 2 * MIN_NIGHTS:
+        each = f"{MIN_NIGHTS} campaigns before the change and {MIN_NIGHTS} after it"
         return f"{period}: too few to find a change; it takes {each}."
-    losses = [
-        f"{line.name.partition(',')[0]} {line.steps[-1].moved} on {found.campaigns[line.steps[-1].at].when}"
-        for line in found.regressions
-    ]
-    if losses:
-        rest = len(found.lines) - len(losses)
+    if losses := found.regressions:
+        lost = [line for step in losses for line in step.headlines]
+        rest = sum(line not in lost for line in found.headlines)
         others = f"; {human_count(rest, 'other headline')} did not lose" if rest else ""
-        return f"{period}: {formats.listing(losses)}{others}."
-    if count := sum(bool(line.steps) for line in found.lines):
-        loss = "its last change was no loss" if count == 1 else "none of their last changes was a loss"
-        return f"{period}: {human_count(count, 'headline')} changed, and {loss}."
+        told = []
+        for nights, steps in groupby(losses, lambda step: between(found, step)):
+            moved = (_moved(found, step) for step in steps)
+            told.append(f"{formats.listing([f'{subject} {change}' for subject, _, change in moved])} between {nights}")
+        return f"{period}: {some(told, _NAMED, separator='; ')}{others}."
+    if found.steps:
+        return f"{period}: {human_count(len(found.steps), 'change')}, and the last one of no headline is a loss."
     return f"{period}: no headline changed."
 
 
-def level(line: Line) -> str:
-    """The current level: `1.70 M IOPS ± 2.0 % over 12 campaigns`; without an interval of 100 % or more."""
-    since = line.steps[-1].at if line.steps else 0
-    count = sum(figure.index >= since for figure in line.figures)
-    if line.level is None:
-        return f"{formats.quantity(line.last.value, line.units)}, one campaign"
-    center = formats.quantity(line.level.center, line.units)
-    share = line.level.half_width_share
-    margin = f" ± {100 * share:.1f} %" if share < 1 else ""
-    return f"{center}{margin} over {human_count(count, 'campaign')}"
+def tell(found: History, step: Step) -> str:
+    """`Random read fell between ... and ...: −6.1 % (−8.2 to −4.0); new in these nights: kernel 6.1 -> 6.6`"""
+    subject, verb, change = _moved(found, step)
+    new = f"new in these nights: {changed(step.new)}" if step.new else "nothing recorded is new in these nights"
+    small = "; too small to matter" if step.verdict == "same" else ""
+    return f"{subject} {verb} between {between(found, step)}: {change}; {new}{small}"
+
+
+def _moved(found: History, step: Step) -> tuple[str, str, str]:
+    """What changed, how, and by how much: (`Random read`, `fell`, `−6.1 % (−8.2 to −4.0)`)."""
+    names = [line.name.partition(",")[0] for line in step.headlines]
+    if len(names) > 1:
+        everything = len(names) == len(found.headlines)
+        subject = f"all {len(names)}" if everything else f"{len(names)} of {len(found.headlines)}"
+        which = "" if everything else f" ({some(names, _NAMED)})"
+        verb = f"got {'better' if step.change.log > 0 else 'worse'}"
+        return f"{subject} headlines{which}", verb, write_change(step.change)
+    [line] = step.headlines
+    several = sum(other.name.partition(",")[0] == names[0] for other in found.headlines) > 1
+    change = replace(step.change, log=-step.change.log) if comparison.lower_is_better(line.column) else step.change
+    return line.name if several else names[0], "rose" if change.log > 0 else "fell", write_change(change)
+
+
+def between(found: History, step: Step) -> str:
+    """`2025-06-18 (night-17) and 2025-06-20 (night-19)`; with the time for campaigns of one day."""
+    ends = [found.campaigns[index] for index in (step.before, step.latest)]
+    form = "%Y-%m-%d" if ends[0].began.date() != ends[1].began.date() else "%Y-%m-%d %H:%M"
+    return " and ".join(f"{end.began:{form}} ({end.name})" for end in ends)
+
+
+def level(found: History, line: Headline) -> str:
+    """The current level: `1.70 M IOPS ± 2.0 % over 12 campaigns`; without an interval if that tells nothing."""
+    since = max((step.at for step in found.steps_of(line)), default=0)
+    nights: Sample = {
+        (None, index): math.log(metric.figure) for index, metric in line.figures.items() if index >= since
+    }
+    if (estimate := statistics.estimate([nights])) is None:
+        return f"{line.last}, one campaign"
+    margin = f" ± {100 * estimate.half_width_share:.1f} %" if estimate.tells else ""
+    return f"{formats.quantity(estimate.center, line.units)}{margin} over {human_count(len(nights), 'campaign')}"
 
 
 def changed(facts: Sequence[Changed]) -> str:
     """Changed facts: `fio fio-3.33 -> fio-3.36; kernel 6.1 -> 6.6`."""
-    texts = [f"{fact.what} {fact.a} -> {fact.b}" for fact in facts]
-    return some(texts, _NAMED, separator="; ") if texts else "nothing that is recorded"
+    return some([f"{fact.what} {fact.a} -> {fact.b}" for fact in facts], _NAMED, separator="; ")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from iosweep.analysis import formats
+from iosweep.analysis import comparison, formats
 from iosweep.analysis import history as words
 from iosweep.analysis.comparison import NamedCampaign
 from iosweep.analysis.history import History, groups, history, unlike
@@ -35,17 +36,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Exit codes: 0 shown; 1 what `--fail-on` names was found; 2 nothing compares."""
-    grouped = groups(list(_dated(arguments.campaign)))
-    shown = next((alike for alike in grouped if len(alike) > 1), None)
-    if shown is None:
-        if not grouped:
-            raise CommandError("none of the campaigns has a measured repetition with a date", ExitCode.USAGE)
-        several = some([alike[0].name for alike in grouped], _NAMED)
-        alone = "one campaign is no history"
-        why = alone if len(grouped) == 1 else "no two of them measured the same points on one target"
-        raise CommandError(f"{why}: {several}", ExitCode.USAGE)
+    grouped = groups(_dated(arguments.campaign))
+    if not grouped:
+        raise CommandError("none of the campaigns has a measured repetition with a date", ExitCode.USAGE)
+    shown, *others = grouped
+    if len(shown) == 1:
+        why = "no two of them measured the same points on one target" if others else "one campaign is no history"
+        raise CommandError(f"{why}: {some([alike[0].name for alike in grouped], _NAMED)}", ExitCode.USAGE)
     left_out: dict[str, list[str]] = {}
-    for one in (one for alike in grouped if alike is not shown for one in alike):
+    for one in itertools.chain(*others):
         left_out.setdefault(unlike(one, shown[0]), []).append(one.name)
     for why, names in left_out.items():
         say(f"left out: {some(names, _LEFT_OUT)}: {why}", file=sys.stderr)
@@ -79,22 +78,16 @@ def _show(found: History) -> None:
     prose(words.sentence(found))
     say("")
     whole = table("headline", "where", "last", "level", wrapped=["headline", "where"])
-    for line in found.lines:
-        mark = {"worse": "▼ ", "better": "▲ "}.get(line.last_verdict, "  ")
-        last = formats.quantity(line.last.value, line.units)
-        whole.add_row(mark + line.name, formats.brief(line.result), last, words.level(line))
+    for line in found.headlines:
+        mark = next((comparison.SYMBOLS[step.verdict] for step in reversed(found.steps_of(line))), " ")
+        whole.add_row(f"{mark} {line.name}", formats.brief(line.result), line.last, words.level(found, line))
     Printer().print(whole)
-    for line in found.lines:
-        for step in line.steps:
-            at = found.campaigns[step.at].when
-            prose(f"\n{line.name}, {formats.brief(line.result)}: {step.moved} on {at}, {step.verdict}")
-            prose(f"  changed then: {words.changed(step.changed)}")
+    for step in found.steps:
+        prose(f"\n{comparison.SYMBOLS[step.verdict]} {words.tell(found, step)}")
     if found.without:
         prose(f"\nfewer than two campaigns have a figure: {'; '.join(found.without)}")
-    with_steps = {step.at for line in found.lines for step in line.steps}
-    if others := [index for index in found.marks if index not in with_steps]:
+    if others := [i for i in found.marks if not any(step.before < i <= step.latest for step in found.steps)]:
         last = f"; the last {_NAMED}" if len(others) > _NAMED else ""
         prose(f"\nwhat else was new, in {human_count(len(others), 'campaign')}{last}:")
         for index in others[-_NAMED:]:
-            one = found.campaigns[index]
-            prose(f"  {one.began:%Y-%m-%d} {one.name}: {words.changed(found.marks[index])}")
+            prose(f"  {found.campaigns[index].when}: {words.changed(found.marks[index])}")

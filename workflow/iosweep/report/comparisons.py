@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import pairwise
 
 from iosweep.analysis import comparison, formats
 from iosweep.analysis import history as words
 from iosweep.analysis.comparison import Comparison, Difference, Verdict, Versus
-from iosweep.analysis.history import History, Line, Reading
+from iosweep.analysis.history import Headline, History
+from iosweep.analysis.summary import Metric, geometric_mean
 from iosweep.report import page
 
 # two campaigns
@@ -80,9 +83,11 @@ def _strip(found: Comparison, one: Difference, edge: float) -> dict[str, object]
 
 # campaigns over time
 
-#: Size of a drawing in drawing units, with room for the axis.
-_WIDTH, _HEIGHT, _LEFT, _TOP = 720.0, 170.0, 112.0, 14.0
-_BOTTOM = _HEIGHT - 24.0
+#: Size of a drawing in drawing units, with room for the figures and names around it.
+_WIDTH, _HEIGHT, _LEFT, _TOP = 720.0, 180.0, 112.0, 24.0
+_RIGHT, _BOTTOM = _WIDTH - 12.0, _HEIGHT - 24.0
+#: Maximum number of dates below a drawing, about so many figures beside it, and the room for the name of a campaign.
+_DATES, _TICKS, _NAME = 4, 4, 160.0
 
 
 def history_page(found: History) -> str:
@@ -91,72 +96,90 @@ def history_page(found: History) -> str:
         "history",
         history=found,
         sentence=words.sentence(found),
-        lines=[_drawn(found, line) for line in found.lines],
-        news=[  # the newest first
-            (f"{found.campaigns[i].began:%Y-%m-%d}", found.campaigns[i].name, words.changed(found.marks[i]))
-            for i in sorted(found.marks, reverse=True)
-        ],
-        width=_WIDTH,
-        height=_HEIGHT,
-        left=_LEFT,
-        top=_TOP,
-        bottom=_BOTTOM,
+        headlines=[_draw(found, line) for line in found.headlines],
+        news=[(found.campaigns[index].when, words.changed(found.marks[index])) for index in sorted(found.marks)[::-1]],
+        box={"width": _WIDTH, "height": _HEIGHT, "left": _LEFT, "right": _RIGHT, "top": _TOP, "bottom": _BOTTOM},
     )
 
 
-def _drawn(found: History, line: Line) -> dict[str, object]:
-    """Values of a headline for the template, in drawing units. dots: campaigns with the interval of their repetitions;
-    levels: (from x, to x, y); marks: (x, changed facts of the campaign); ticks: (y, figure); dates: (x, date)."""
-    times = [one.began.timestamp() for one in found.campaigns]
-    span = max(times[-1] - times[0], 1.0)
-    ends = [end for reading in line.figures for end in _interval(reading)]
-    room = max((max(ends) - min(ends)) * 0.08, max(ends) * 0.005)
-    least, most = max(0.0, min(ends) - room), max(ends) + room
+def _draw(found: History, line: Headline) -> dict[str, object]:
+    """Values of a headline for the template, in drawing units: campaigns are at equal distances, because two may begin
+    in one minute. levels: (from x, to x, y); marks: (x, changed facts of the campaign)."""
+    ends = {index: _ends(metric) for index, metric in line.figures.items()}
+    ticks = round_ticks(min(low for low, _ in ends.values()), max(high for _, high in ends.values()), line.units)
+    least, most = ticks[0][0], ticks[-1][0]
 
     def x(index: int) -> float:
-        return round(_LEFT + 8 + (_WIDTH - _LEFT - 24) * (times[index] - times[0]) / span, 1)
+        return round(_LEFT + 10 + (_RIGHT - _LEFT - 20) * index / (len(found.campaigns) - 1), 1)
 
     def y(value: float) -> float:
-        return round(_BOTTOM - (_BOTTOM - _TOP) * (min(max(value, least), most) - least) / (most - least), 1)
+        return round(_BOTTOM - (_BOTTOM - _TOP) * (value - least) / (most - least), 1)
 
-    dots = []
-    for one in line.figures:
-        low, high = _interval(one)
-        campaign = found.campaigns[one.index]
-        text = f"{campaign.began:%Y-%m-%d} {campaign.name}: {formats.quantity(one.value, line.units)}"
-        dot = {"x": x(one.index), "y": y(one.value), "low": y(low), "high": y(high), "suspect": one.suspect}
-        dots.append(dot | {"text": text})
+    steps = found.steps_of(line)
     levels = []
-    for begin, end in pairwise([line.figures[0].index, *(step.at for step in line.steps), len(times)]):
-        own = [one for one in line.figures if begin <= one.index < end]
-        levels.append((x(own[0].index), x(own[-1].index), y(sum(one.value for one in own) / len(own))))
-    first, last = found.campaigns[0].began, found.campaigns[-1].began
-    form = "%Y-%m-%d" if first.date() != last.date() else "%Y-%m-%d %H:%M"
+    for begin, end in pairwise([0, *(step.at for step in steps), len(found.campaigns)]):
+        if own := {index: metric.figure for index, metric in line.figures.items() if begin <= index < end}:
+            levels.append((x(min(own)), x(max(own)), y(geometric_mean(own.values()))))
+    x_steps = [-math.inf, *(x(step.at) for step in steps)]
+    named = [step for step, (before, own) in zip(steps, pairwise(x_steps), strict=True) if own - before > _NAME]
     return {
-        "line": line,
+        "name": line.name,
         "where": formats.brief(line.result),
-        "last": formats.quantity(line.last.value, line.units),
-        "level": words.level(line),
-        "steps": [
-            (
-                found.campaigns[step.at].when,
-                step.moved,
-                step.verdict,
-                words.changed(step.changed),
-            )
-            for step in line.steps
+        "last": line.last,
+        "level": words.level(found, line),
+        "told": [(_CLASSES[step.verdict], comparison.SYMBOLS[step.verdict], words.tell(found, step)) for step in steps],
+        "ranges": [(x(step.before), x(step.latest), words.tell(found, step)) for step in steps],
+        "names": [(x(step.at), _anchor(x(step.at)), found.campaigns[step.at].name) for step in named],
+        "dots": [
+            {
+                "text": f"{found.campaigns[index].when}: {formats.quantity(metric.figure, line.units)}",
+                "suspect": index in line.doubtful,
+                "x": x(index),
+                "y": y(metric.figure),
+                "low": y(ends[index][0]),
+                "high": y(ends[index][1]),
+            }
+            for index, metric in line.figures.items()
         ],
-        "dots": dots,
         "levels": levels,
-        "marks": [(x(index), words.changed(news)) for index, news in sorted(found.marks.items())],
-        "ticks": [(y(value), formats.quantity(value, line.units)) for value in (least + room, most - room)],
+        "marks": [
+            (x(index), f"{found.campaigns[index].name}: {words.changed(news)}") for index, news in found.marks.items()
+        ],
+        "ticks": [(y(tick), text) for tick, text in ticks],
         "dates": [
-            (x(index), found.campaigns[index].began.strftime(form)) for index in dict.fromkeys((0, len(times) - 1))
+            (x(index), _anchor(x(index)), date) for index, date in spread_dates([c.began for c in found.campaigns])
         ],
     }
 
 
-def _interval(one: Reading) -> tuple[float, float]:
-    """Ends of a campaign's interval; the figure itself without an interval, or if a wide one would hide the others."""
-    own = one.metric.interval
-    return (one.value, one.value) if own is None or own.half_width_share > 0.5 else (own.low, own.high)
+def _ends(metric: Metric) -> tuple[float, float]:
+    """The interval of a campaign's figure; the figure itself without one."""
+    return (interval.low, interval.high) if (interval := metric.interval) else (metric.figure, metric.figure)
+
+
+def _anchor(x: float) -> str:
+    """Where a text is held, so that it stays in the drawing."""
+    return "start" if x < _LEFT + _NAME / 2 else "end" if x > _RIGHT - _NAME / 2 else "middle"
+
+
+def round_ticks(low: float, high: float, units: Sequence[formats.Unit]) -> list[tuple[float, str]]:
+    """Figures, with their text, of an axis that holds two positive figures: multiples of 1, 2 or 5 times a power of
+    ten."""
+    unit = formats.pick(units, high)
+    rough = max(high - low, high / 50) / unit.size / _TICKS
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
+    first, last = math.floor(low / unit.size / step), math.ceil(high / unit.size / step)
+    values = [step * number for number in range(first, max(last, first + 1) + 1)]
+    return [(value * unit.size, f"{value:,.6g} {unit.name}") for value in values]
+
+
+def spread_dates(moments: Sequence[datetime]) -> list[tuple[int, str]]:
+    """(index of a campaign, its date) for a few campaigns; with the time where a day has several."""
+    last = len(moments) - 1
+    indices = sorted({round(last * number / (_DATES - 1)) for number in range(_DATES)})
+    form = "%Y-%m-%d" if len({moments[index].date() for index in indices}) == len(indices) else "%m-%d %H:%M"
+    dates: dict[str, int] = {}
+    for index in indices:
+        dates.setdefault(f"{moments[index]:{form}}", index)
+    return [(index, date) for date, index in dates.items()]
