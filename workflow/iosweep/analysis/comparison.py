@@ -348,7 +348,7 @@ def _is_uniform(group: Difference, differences: Sequence[Difference], design: De
         own = _RATIOS[design]([steady[pair] for pair in part.samples])
         if own and abs(own.log - center.log) >= least and own.at(level).excludes(center.center):
             return False
-        if part.changed:
+        if part.changed and 100 * len(part.samples) >= len(group.samples):  # fewer do not make the mean
             rest = _RATIOS[design]([sides for pair, sides in group.samples.items() if pair not in part.samples])
             if not rest or not rest.excludes(1.0) or (rest.log > 0) != (center.log > 0):
                 return False
