@@ -9,6 +9,7 @@
 | slices.py | which results share a figure; lines along one axis, scaling |
 | sentences.py | the results of a sweep, in sentences |
 | acceptance.py | criteria -> pass, fail or undecided, and why; shares of published figures |
-| comparison.py | how two campaigns differ, and what else changed between them |
+| comparison.py | how the figures of two campaigns differ, or of two values of an axis |
+| changes.py | what else changed between two campaigns |
 | history.py | campaigns of one configuration over time |
 """

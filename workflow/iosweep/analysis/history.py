@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from iosweep.analysis import comparison, formats, headline
-from iosweep.analysis.comparison import Changed, NamedCampaign, Verdict, write_change
+from iosweep.analysis.changes import Changed, find_changes
+from iosweep.analysis.comparison import NamedCampaign, Verdict, write_change
 from iosweep.analysis.summary import Metric, PointSummary, phase_order
 from iosweep.judge import statistics
 from iosweep.judge.statistics import MIN_NIGHTS, Estimate, Sample
@@ -131,12 +132,12 @@ def history(campaigns: Sequence[NamedCampaign], at_least: float) -> History:
         gain = shift.ratio.share
         verdict: Verdict = "worse" if gain <= -at_least else "better" if gain >= at_least else "same"
         ends = (campaigns[index].campaign for index in (before, shift.latest))
-        new = tuple(comparison.changes(*ends))
+        new = tuple(find_changes(*ends))
         steps.append(Step(lines, before, shift.at, shift.latest, shift.ratio, verdict, new))
     marks = {
         index: changed
         for index in range(1, len(campaigns))
-        if (changed := comparison.changes(campaigns[index - 1].campaign, campaigns[index].campaign))
+        if (changed := find_changes(campaigns[index - 1].campaign, campaigns[index].campaign))
     }
     return History(tuple(campaigns), tuple(headlines), tuple(steps), marks, tuple(without))
 
