@@ -125,15 +125,6 @@ class TestWhatAFigureShows:
             assert mark.low - 1e-9 <= mark.y <= mark.high + 1e-9
             assert (mark.low < mark.high) == (repetitions > 1)
 
-    def test_the_p99_of_a_figure_is_that_of_the_table(self) -> None:
-        campaign, results = factory.measured(sweep("s", ["rand_read"], {"queue_depth": [1, 4]}))
-        latency = figures.figures(campaign, results)[1]
-        scale = {"µs": 1e-6, "ms": 1e-3}[latency.panels[0].unit]
-        for mark in latency.marks:
-            (result,) = [result for result in results if result.point == mark.point]
-            assert mark.y is not None
-            assert mark.y * scale == pytest.approx(result.figure(f"latency_{mark.measure}_s"))
-
     def test_what_is_not_valid_is_hollow_or_not_drawn_and_breaks_the_line(self) -> None:
         def spoil(found: Mapping[str, Any]) -> tuple[str, str] | None:
             verdicts = {2: ("invalid", "errors: 3"), 4: ("suspect", "short"), 8: ("missing", "time limit")}
