@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
@@ -23,92 +23,63 @@ T = TypeVar("T")
 class Size:
     """How much each benchmark does."""
 
-    name: str
-    fidelity_rounds: int
-    idle_points: int
-    fio_points: int
-    rounds: int  # how often what takes turns is repeated
-    planned_points: int
-    merged_results: int
-    merged_in_full: int  # 0: left out
-    report_rows: int
-    slurm_rounds: int
-    slurm_points: int
-    forecast_points: int
-    forecast_mixes: int
-    long_pairs: int  # of 5 s; 0: left out
-    sleepers: int  # of sampling.SLEEPERS
-    log_bytes: int  # of a log that is read
-    identical: int  # campaigns
-    honest: tuple[int, int]  # repetitions of short phases and of long ones
+    name: str = "default"
+    fidelity_rounds: int = 50
+    idle_points: int = 1000
+    fio_points: int = 8
+    rounds: int = 3  # how often what takes turns is repeated
+    planned_points: int = 10_000
+    merged_results: int = 10_000
+    merged_in_full: int = 0  # 0: left out
+    report_rows: int = 1000
+    slurm_rounds: int = 4
+    slurm_points: int = 50
+    long_pairs: int = 20  # of 5 s; 0: left out
+    sleepers: int = 5  # of sampling.SLEEPERS
+    identical: int = 12  # campaigns
+    honest: tuple[int, int] = (2, 3)  # repetitions of short phases and of long ones
     judged: bool = True  # False: too small to say whether a budget is met
 
 
+DEFAULT = Size()
+QUICK = Size(
+    name="quick",
+    fidelity_rounds=2,
+    idle_points=100,
+    fio_points=2,
+    rounds=1,
+    planned_points=1000,
+    merged_results=1000,
+    report_rows=200,
+    slurm_rounds=2,
+    slurm_points=5,
+    long_pairs=0,
+    identical=2,
+    honest=(1, 0),
+    judged=False,
+)
 SIZES = {
     size.name: size
     for size in (
-        Size(
-            "default",
-            50,
-            1000,
-            8,
-            3,
-            10_000,
-            10_000,
-            0,
-            1000,
-            4,
-            50,
-            20,
-            3,
-            20,
-            5,
-            100_000_000,
-            12,
-            (2, 3),
+        DEFAULT,
+        replace(
+            DEFAULT, name="full", fidelity_rounds=100, rounds=5, merged_in_full=100_000, slurm_rounds=10, long_pairs=40
         ),
-        Size(
-            "full",
-            100,
-            1000,
-            8,
-            5,
-            10_000,
-            10_000,
-            100_000,
-            1000,
-            10,
-            50,
-            20,
-            3,
-            40,
-            5,
-            100_000_000,
-            12,
-            (2, 3),
+        QUICK,
+        replace(
+            QUICK,
+            name="tiny",
+            idle_points=3,
+            fio_points=1,
+            planned_points=10,
+            merged_results=10,
+            merged_in_full=20,
+            report_rows=50,
+            slurm_rounds=1,
+            slurm_points=2,
+            sleepers=2,
+            honest=(0, 0),
         ),
-        Size(
-            "quick",
-            2,
-            100,
-            2,
-            1,
-            1000,
-            1000,
-            0,
-            200,
-            2,
-            5,
-            10,
-            3,
-            0,
-            5,
-            20_000_000,
-            2,
-            (1, 0),
-            judged=False,
-        ),
-        Size("tiny", 2, 3, 1, 1, 10, 10, 20, 50, 1, 2, 5, 1, 0, 2, 200_000, 2, (0, 0), judged=False),
     )
 }
 

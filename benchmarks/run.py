@@ -16,16 +16,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-import checks
 import cluster
 import fidelity
-import forecasting
 import harness
 import honest
 import identical
 import measure
 import merging
-import parsing
 import planning
 import reporting
 import sampling
@@ -39,11 +36,8 @@ BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
     "real": harness.real,
     "plan": planning.run,
     "tables": merging.run,
-    "checks": checks.run,
     "report": reporting.run,
-    "parse": parsing.run,
     "slurm": cluster.run,
-    "forecast": forecasting.run,
     "honest": honest.run,
     "identical": identical.run,
     "scale": scale.run,

@@ -5,10 +5,9 @@ Its phase reads a data set and is judged by the same checks as a timed phase of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from iosweep.node.cpus import CpuSet
-from iosweep.tools import Evidence, FileSet, Option, Parsed, Phase, Step, Streams, Tool, Value
+from iosweep.tools import Evidence, FileSet, Option, Parsed, Phase, Step, Streams, Tool
 from iosweep.tools.reading import Reading
 
 _FIGURES = {
@@ -36,9 +35,6 @@ class Noop(Tool):
     program = "true"
     get_it = "any system"
     version_argv = ("true", "--version")
-    mpi = False
-    together = False
-    outputs: Mapping[str, str] = {}
     options: Mapping[str, Option] = {
         o.name: o
         for o in (
@@ -53,38 +49,17 @@ class Noop(Tool):
     def version(self, printed: str) -> str:
         return self.name
 
-    def unfit(self, version: str) -> str | None:
-        return None
-
-    def check(self, options: Mapping[str, Value], phases: Sequence[str], time_s: float | None) -> str | None:
-        return None
-
-    def check_directory(self, directory: str) -> str | None:
-        return None
-
     def file_set(self, step: Step, fresh: str) -> FileSet:
         return FileSet("sets/noop", "read", ("0",), 4096, prepare=_prepare)
 
     def argv(self, step: Step, directory: str, seed: int) -> list[str]:
         return ["true"]
 
-    def bound(self, workers: Sequence[CpuSet]) -> list[str]:
-        return []
-
     def parse(self, streams: Streams, step: Step, phase: Phase) -> Parsed:
         return Parsed(self.name, _FIGURES, _EVIDENCE)
 
     def read(self, data: bytes) -> Reading:
         return Reading("noop", [_FIGURES], [])
-
-    def leftover(self, step: Step) -> int | None:
-        return None
-
-    def inodes(self, step: Step) -> int:
-        return 0
-
-    def work(self, step: Step) -> int:
-        return 0
 
 
 def _prepare(directory: str) -> list[str]:
