@@ -106,14 +106,13 @@ class Figure:
 class Decision:
     """The outcome of a criterion.
 
-    repetitions: total number that would decide; limit: the threshold, in the unit of the figure; results: behind the
-    figure, or the only one that could have it; place: their parameters, of a ratio those of the second point first.
+    limit: the threshold, in the unit of the figure; results: behind the figure, or the only one that could have it;
+    place: their parameters, of a ratio those of the second point first.
     """
 
     criterion: Criterion
     outcome: Outcome
     reason: Reason
-    repetitions: int | None = None
     measured: Figure | None = None
     limit: float | None = None
     results: tuple[PointSummary, ...] = ()
@@ -221,7 +220,6 @@ def document(decision: Decision) -> dict[str, object]:
         "limit": decision.limit,
         "column": None if criterion.selector.ratio else criterion.selector.about.column,
         "points": [result.point for result in decision.results],
-        "repetitions_that_decide": decision.repetitions,
     }
 
 
@@ -339,33 +337,31 @@ def _is_alike(pair: _Pair, best: _Pair, column: str, pairs: int) -> bool:
     return found is None or not found.at(ALPHA / math.comb(pairs, 2)).excludes(1.0)
 
 
-def _compare(criterion: Criterion, figure: Figure, limit: float, sessions: int) -> tuple[Outcome, Reason, int | None]:
-    """The outcome, its reason, and the number of repetitions that would decide. sessions: planned."""
+def _compare(criterion: Criterion, figure: Figure, limit: float, sessions: int) -> tuple[Outcome, Reason]:
+    """The outcome, and its reason. sessions: planned."""
     suspect = _explain_suspect(figure.rows)
     absent = _explain_no_figure(figure.absent, "another point may be better") if figure.absent else None
     estimate, name = figure.at_look(figure.looks), "interval"
     if estimate is None:
-        return "undecided", _explain_no_interval(figure, suspect), None
+        return "undecided", _explain_no_interval(figure, suspect)
     if figure.looks > 1:
         low, high = (_format(criterion, end, figure.metric.figure)[0] for end in (estimate.low, estimate.high))
         ends = f" ({low} to {high})" if estimate.tells else ""
         name = f"{100 * (1 - statistics.alpha_of_look(figure.looks)):.5g} % interval of look {figure.looks}{ends}"
     if not estimate.excludes(limit):
-        cause, needed = suspect or absent or _explain_missing(figure.rows), None
-        if cause is None:
-            cause, needed = _advise(figure, limit, sessions)
-        return "undecided", cause.after(f"the {name} includes the threshold; "), needed
+        cause = suspect or absent or _explain_missing(figure.rows) or _advise(figure, limit, sessions)
+        return "undecided", cause.after(f"the {name} includes the threshold; ")
     above = estimate.low > limit
     outcome: Outcome = "pass" if above == criterion.threshold.least else "fail"
     clause = f"the whole {name} is {'above' if above else 'below'} the threshold"
     # a better point can only raise a rate and lower a latency; of ratios the best pair may have any
     overturned = criterion.selector.ratio is not None or above == criterion.selector.about.lowest
     if doubt := suspect or (absent if overturned else None):
-        return "undecided", doubt.after(f"{clause}, so it would {outcome}; but "), None
-    return outcome, Reason(clause), None
+        return "undecided", doubt.after(f"{clause}, so it would {outcome}; but ")
+    return outcome, Reason(clause)
 
 
-def _advise(figure: Figure, limit: float, sessions: int) -> tuple[Reason, int | None]:
+def _advise(figure: Figure, limit: float, sessions: int) -> Reason:
     """How many repetitions would decide at the next look, if the configuration takes so many."""
     key, most, each = figure.key, MAX_CONFIRM if figure.confirmed else MAX_REPETITIONS, 1.0
     if sessions > 1:
@@ -373,9 +369,9 @@ def _advise(figure: Figure, limit: float, sessions: int) -> tuple[Reason, int | 
     estimate = figure.at_look(figure.looks + 1)
     needed = statistics.repetitions_to_exclude(limit, estimate) if estimate else None
     if needed is None or (count := math.ceil(needed / each)) > most:
-        return Reason(f"too close to decide (more than {most:,} {key})"), None
+        return Reason(f"too close to decide (more than {most:,} {key if sessions > 1 else 'repetitions'})")
     more = f"about {human_count(needed, 'repetition')}, {needed - figure.metric.n:,} more"
-    return Reason(f"{more}, would decide if the figure stays: set `{key}` to {count:,} or more"), needed
+    return Reason(f"{more}, would decide if the figure stays: set `{key}` to {count:,} or more")
 
 
 def _explain_no_interval(figure: Figure, suspect: Reason | None) -> Reason:
@@ -414,9 +410,13 @@ def _explain_missing(rows: Iterable[ResultRow]) -> Reason | None:
 
 
 def _explain_suspect(rows: Iterable[ResultRow]) -> Reason | None:
-    """`2 of 3 repetitions suspect`, with the causes; None if no repetition is suspect."""
+    """`2 of 3 repetitions suspect`, with the causes but scatter, which the interval has; None if none is suspect."""
     counted = [row for row in rows if row.verdict in COUNTED]
-    suspect = [row.reasons for row in counted if not row.undisturbed]
+    suspect = [
+        [text for text in row.reasons if not text.startswith(formats.NOT_REPEATABLE)]
+        for row in counted
+        if not row.undisturbed
+    ]
     if not suspect:
         return None
     return Reason(f"{len(suspect)} of {human_count(len(counted), 'repetition')} suspect", tuple(caveats.rank(suspect)))
