@@ -42,8 +42,12 @@ def test_both_targets_are_measured_in_neighboring_runs_and_both_are_left_clean(p
     seen: list[tuple[str, str]] = []  # (target, queue depth) of each phase that is measured
     locks: set[int] = set()
 
+    prepared: list[int] = []  # before each data set, how many phases were measured
+
     def during(call: scripted.Call, run: Any) -> Any:
-        if not call.prepares:
+        if call.prepares:
+            prepared.append(len(seen))
+        else:
             seen.append((Path(call.options["directory"]).relative_to(pair.place).parts[0], call.options["iodepth"]))
             locks.add(len(list(Path(pair.lock).glob("iosweep-*.lock"))))
         return run()
@@ -54,6 +58,7 @@ def test_both_targets_are_measured_in_neighboring_runs_and_both_are_left_clean(p
     assert len(repetitions) == 8
     for first, second in zip(repetitions[::2], repetitions[1::2], strict=True):
         assert ({first[0], second[0]}, first[1]) == ({"a", "b"}, second[1])
+    assert prepared == [0] * 4  # none is written between two neighbors
     assert locks == {1}  # the targets are on one file system
     assert pair.on("a") == pair.on("b") == []
     assert {name: known["tidied"] for name, known in pair.claimed().items()} == {

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from iosweep.plan.model import Plan, Point
 
 
-def draw_order(plan: Plan, points: Iterable[Point], session: int, number: int) -> list[str]:
+def draw_order(plan: Plan, points: Iterable[Point], session: int, number: int) -> list[list[str]]:
     """The order in which a round measures its points: groups in a drawn order, members of a group in a drawn order.
 
     A group consists of the points that are measured side by side: what disturbs one of them for a while disturbs the
@@ -23,4 +23,4 @@ def draw_order(plan: Plan, points: Iterable[Point], session: int, number: int) -
     drawn.shuffle(order)
     for members in order:
         drawn.shuffle(members)
-    return [point for members in order for point in members]
+    return order

@@ -34,7 +34,7 @@ from iosweep.node.facts import node_key
 from iosweep.node.process import stoppable
 from iosweep.plan import forecast
 from iosweep.plan.launchers import Launcher
-from iosweep.plan.model import Plan, target_key
+from iosweep.plan.model import Plan, Point, target_key
 from iosweep.plan.order import draw_order
 from iosweep.programs import spack
 from iosweep.programs.programs import candidates
@@ -46,7 +46,7 @@ from iosweep.run.datasets import DataSets
 from iosweep.run.launch import Commands, remove_scratch
 from iosweep.run.preflight import Setup
 from iosweep.run.progress import Lines
-from iosweep.run.repetition import Context, TargetContext
+from iosweep.run.repetition import Context, TargetContext, prepare_sets
 from iosweep.run.repetition import measure as measure_repetition
 from iosweep.slurm import query
 from iosweep.store.record import Exclusive, RecordHead
@@ -302,19 +302,26 @@ class Loop:
             rounds = {point: self.points[point].repetitions.round_of(numbers[0]) for point, numbers in left.items()}
             round_ = min(rounds.values())
             due = [self.points[point] for point, own in rounds.items() if own == round_]
-            order = draw_order(self.setup.plan, due, self.setup.allocation.session, round_)
-            for point in order:
-                c.budget.allow_repetition(point, self.costs[point])
-                self._measure_repetition(c, point, left[point][0])
+            measured = set[str]()
+            for group in draw_order(self.setup.plan, due, self.setup.allocation.session, round_):
+                for index, point in enumerate(group):
+                    c.budget.allow_repetition(point, self.costs[point])
+                    beside = [(self.points[other], left[other][0]) for other in group[index + 1 :]]
+                    self._measure_repetition(c, point, left[point][0], beside)
+                    measured.add(point)
             before = expected
             left, expected, _ = self.rest()
-            changed = {p: expected.get(p, 0) - before.get(p, 0) + (p in order) for p in {*before, *expected}}
+            changed = {p: expected.get(p, 0) - before.get(p, 0) + (p in measured) for p in {*before, *expected}}
             if again := sum(self.disturbed(point, numbers[0]) for point, numbers in left.items()):
                 repeated = human_count(again, "repetition is", "repetitions are")
                 self.setup.lines.say(f"{repeated} repeated: another try may help")
             self.setup.lines.more(sum(changed.values()), self.seconds(changed))
 
-    def _measure_repetition(self, c: Context, point: str, number: int) -> None:
+    def _measure_repetition(
+        self, c: Context, point: str, number: int, beside: Sequence[tuple[Point, int]] = ()
+    ) -> None:
+        """Measure and store one repetition. `beside`: points that are measured right after this one, and the numbers of
+        their repetitions."""
         setup, budget = self.setup, c.budget
         cost, start_s = self.costs[point], budget.clock_s()
 
@@ -323,6 +330,7 @@ class Loop:
             budget.allow_second_try(cost)
 
         try:
+            prepare_sets(c, [(self.points[point], number), *beside] if beside else ())
             disturbed = self.disturbed(point, number)
             record = measure_repetition(c, self.points[point], number, disturbed, before_second_try)
         except BaseException as error:

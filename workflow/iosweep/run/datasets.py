@@ -108,6 +108,10 @@ class DataSets:
             counted=counters.lowest_shares(document.counted if document else None for document in stored),
         )
 
+    def are_complete(self, files: FileSet, hosts: Sequence[str]) -> bool:
+        """Whether a set, or each host's set, was complete when it was last examined."""
+        return all(share.directory in self._complete for share in files.shares(len(hosts)))
+
     def recheck(self, step: Step, files: FileSet, before: Files, hosts: Sequence[str], succeeded: bool) -> Files:
         """Examine a step's files after the step; returns the updated record entry. `before`: the entry before the step.
 

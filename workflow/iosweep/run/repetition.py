@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -137,6 +138,18 @@ def measure(c: Context, point: Point, number: int, retried: bool, before_second_
     if any(file_set(point, step, number).role == "fresh" for step in point.steps):
         directory.remove(fresh)
     return record
+
+
+def prepare_sets(c: Context, points: Iterable[tuple[Point, int]]) -> None:
+    """Prepare the data sets of points that are measured one right after the other, so that none is written in between.
+    The steps that use a set report why it could not be written. `points`: with the numbers of their repetitions."""
+    for point, number in points:
+        t = c.targets[point.target]
+        hosts = subset(tuple(t.nodes), point.nodes, number)
+        for files in point.file_sets:
+            if files.role != "fresh" and not t.sets.are_complete(files, hosts):
+                with contextlib.suppress(OSError):
+                    t.sets.ensure_complete(files, point.tool, hosts)
 
 
 def _hang_error(c: Context, point: Point, record: Record) -> LeftBehind:
