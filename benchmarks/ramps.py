@@ -27,6 +27,8 @@ SHAPES: dict[str, list[float]] = {
     "flat, then doubled": [1.0] * 6 + [2.0] * 6,
     "dip": [1, 2, 4, 8, 6, 6, 8, 12, 12, 12, 12, 12],
     "late knee": [1, 1, 1, 1, 1, 1, 1, 1, 1.5, 2, 2, 2],
+    "hill, then half": [1, 1, 1, 1, 1, 2, 4, 4, 4, 3, 2, 2],
+    "hill, then as before": [1, 1, 1, 1, 1, 2, 4, 4, 4, 2, 1, 1],  # what a ramp cannot see
 }
 #: A step with this share of the peak is as good: repetitions usually scatter by more.
 SHARE = 0.95
