@@ -2,53 +2,51 @@
 
 import re
 import shutil
-from datetime import timedelta
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.parquet
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
 import results_factory
+from iosweep.analysis import formats
+from iosweep.analysis import history as words
+from iosweep.analysis.comparison import NamedCampaign
+from iosweep.analysis.summary import summarize
 from iosweep.commands import cli
+from iosweep.files import documents
+from iosweep.report import comparisons
 from iosweep.tables import reader
 
 Capture = pytest.CaptureFixture[str]
 SWEEPS = [results_factory.sweep("s", ["seq_read", "rand_read"], {"threads_per_node": [1, 8]})]
 
 
-def night(
-    place: Path, number: int, loss: float = 0.0, name: str = "", root: float = 1.0, hours: int = 24, **made: object
-) -> Path:
-    """Results of one night, with random reads lower by `loss`, and every rate times `root` twice. hours: from one night
-    to the next."""
+def night(place: Path, number: int, loss: float = 0.0, name: str = "", hours: int = 24, **made: Any) -> Path:
+    """Results of one night, with random reads lower by `loss` and a new kernel. hours: from one night to the next."""
 
-    def speed(row: object) -> float:
-        assert isinstance(row, dict)
-        return 1 - loss * (row["phase"] == "rand_read")
+    def speed(row: Mapping[str, Any]) -> float:
+        return 1 - loss if row["phase"] == "rand_read" else 1.0
 
     results = place / (name or f"night-{number:02}")
     node = results_factory.NODE | {"kernel": "6.9" if loss else "6.1"}
-    results_factory.make(results, made.pop("sweeps", SWEEPS), 3, number, speed=speed, nodes=[node], **made)  # type: ignore[arg-type]
+    results_factory.make(results, made.pop("sweeps", SWEEPS), 3, number, speed=speed, nodes=[node], **made)
     table = pa.parquet.read_table(results / "results.parquet")
     at = table.schema.get_field_index("started")
     moved = [one + timedelta(hours=hours * number) if one else None for one in table["started"].to_pylist()]
-    column = pa.array(moved, type=table.schema.field(at).type)
-    table = table.set_column(at, table.schema.field(at), column)
-    for name in ("ops_per_s", "bandwidth_bytes_per_s"):
-        at = table.schema.get_field_index(name)
-        table = table.set_column(
-            at, table.schema.field(at), pa.compute.multiply(pa.compute.multiply(table[name], root), root)
-        )
+    table = table.set_column(at, table.schema.field(at), pa.array(moved, type=table.schema.field(at).type))
     pa.parquet.write_table(table, results / "results.parquet")
     results_factory.describe_again(results)
     return results
 
 
 @pytest.fixture(scope="module")
-def twelve(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def eight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """8 nights, of which the last four lost 12 % of random reads with a new kernel."""
     place = tmp_path_factory.mktemp("nights") / "results"
     for number in range(8):
@@ -57,23 +55,23 @@ def twelve(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def nights(twelve: Path, tmp_path: Path) -> Path:
+def nights(eight: Path, tmp_path: Path) -> Path:
     """The same for a test that changes them."""
-    return Path(shutil.copytree(twelve, tmp_path / "results"))
+    return Path(shutil.copytree(eight, tmp_path / "results"))
 
 
-def test_a_loss_is_said_with_what_changed_then(twelve: Path, capsys: Capture, snapshot: SnapshotAssertion) -> None:
-    assert cli.main(["history", str(twelve)]) == 0
+def test_a_loss_is_said_with_what_changed_then(eight: Path, capsys: Capture, snapshot: SnapshotAssertion) -> None:
+    assert cli.main(["history", str(eight)]) == 0
     assert capsys.readouterr().out == snapshot
-    assert cli.main(["history", str(twelve), "--fail-on", "regression"]) == 1
-    assert cli.main(["history", str(twelve), "--fail-on", "regression", "--at-least", "30%"]) == 0
+    assert cli.main(["history", str(eight), "--fail-on", "regression"]) == 1
+    assert cli.main(["history", str(eight), "--fail-on", "regression", "--at-least", "30%"]) == 0
 
 
 def test_two_nights_are_too_few_to_find_a_change(tmp_path: Path, capsys: Capture) -> None:
     both = [str(night(tmp_path, 0)), str(night(tmp_path, 1, 0.5, "second", hours=1))]
     assert cli.main(["history", *both]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "too few" in out and "(second): kernel 6.1 -> 6.9" in out
+    assert "too few" in out
     assert all(float(share.replace(",", "")) < 100 for share in re.findall(r"± ([\d.,]+) %", out))
 
 
@@ -107,9 +105,9 @@ def test_what_is_no_history_or_no_part_of_it(nights: Path, capsys: Capture) -> N
 def test_the_page_runs_nothing(nights: Path, tmp_path: Path) -> None:
     evil = "</style><script>alert(1)</script>"
     for results in nights.iterdir():
-        about = reader.documents.read(results / reader.ABOUT)
+        about = documents.read(results / reader.ABOUT)
         about["target"] = {"directory": f"/mnt/{evil}"}
-        (results / reader.ABOUT).write_bytes(reader.documents.dump(about, indent=True))
+        (results / reader.ABOUT).write_bytes(documents.dump(about, indent=True))
     assert cli.main(["history", str(nights), "--html", str(tmp_path / "h.html")]) == 0
     text = (tmp_path / "h.html").read_text()
     assert "<script" not in text
@@ -117,3 +115,45 @@ def test_the_page_runs_nothing(nights: Path, tmp_path: Path) -> None:
     assert (text.count("<circle"), text.count('class="mark"')) == (3 * 8, 3)
     assert "kernel 6.1 -&gt; 6.9" in text
     assert len(text) < 100_000
+
+
+def test_the_figure_of_a_night_is_the_one_of_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fresh repetitions alone make it, where the point has them: the others had a part in the choice of the point."""
+    monkeypatch.setattr(words, "find_changes", lambda a, b: [])
+    campaigns = []
+    for number, fresh in enumerate(([150.0, 152.0], [])):
+        made = [
+            results_factory.row(repetition=n, confirms=n > 10, metric="ops_per_s", ops_per_s=value, phase="rand_read")
+            for first, values in ((1, [200.0, 202.0]), (11, fresh))
+            for n, value in enumerate(values, first)
+        ]
+        campaign: Any = SimpleNamespace(rows=made, about=SimpleNamespace(made=datetime(2025, 6, 1 + number)))
+        campaigns.append(NamedCampaign(f"{number}", tmp_path, campaign, tuple(summarize(made))))
+    line = next(line for line in words.history(campaigns, 0.03).headlines if line.column == "ops_per_s")
+    assert [round(metric.figure) for metric in line.figures.values()] == [151, 201]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "texts"),
+    [
+        (500.0 * 2**20, 590.0 * 2**20, ["500 MiB/s", "550 MiB/s", "600 MiB/s"]),
+        (0.83 * 2**30, 0.97 * 2**30, ["800 MiB/s", "850 MiB/s", "900 MiB/s", "950 MiB/s", "1,000 MiB/s"]),
+        (7.0 * 2**30, 7.0 * 2**30, ["7 GiB/s", "7.05 GiB/s"]),
+        (1.0, 2.0**30, ["0 GiB/s", "0.5 GiB/s", "1 GiB/s"]),
+    ],
+)
+def test_figures_beside_an_axis_are_round_and_hold_all(low: float, high: float, texts: list[str]) -> None:
+    ticks = comparisons.round_ticks(low, high, formats.THROUGHPUT)
+    assert [text for _, text in ticks] == texts
+    assert ticks[0][0] <= low <= high <= ticks[-1][0]
+
+
+def test_dates_below_an_axis_differ() -> None:
+    first = datetime(2025, 6, 2, 9, 1)
+    for hours, count, dates in (
+        (24, 10, ["2025-06-02", "2025-06-05", "2025-06-08", "2025-06-11"]),
+        (1, 3, ["06-02 09:01", "06-02 10:01", "06-02 11:01"]),
+        (0, 5, ["06-02 09:01"]),
+    ):
+        moments = [first + timedelta(hours=hours * number) for number in range(count)]
+        assert [date for _, date in comparisons.spread_dates(moments)] == dates

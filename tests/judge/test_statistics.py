@@ -263,7 +263,7 @@ def test_a_loss_is_found_in_the_noise_of_the_nights_with_its_range_and_size() ->
     for headlines, session in ((1, 0.0), (2, 0.0), (3, 0.05), (8, 0.05)):
         [shift] = level_shifts(nightly(headlines, 30, 1, session, n18=0.1))
         assert shift.names == ("0",), headlines
-        assert shift.earliest <= 18 <= shift.latest <= shift.earliest + 2, shift
+        assert shift.before < 18 <= shift.latest <= shift.before + 3, shift
         assert shift.ratio.low < 0.9 < shift.ratio.high < 0.95
 
 
@@ -284,7 +284,7 @@ def test_a_headline_that_lacks_nights_is_tested_by_the_others() -> None:
     rows = nightly(4, 30, 4, 0.05, n15=0.2)
     rows["0"] = {night: log for night, log in rows["0"].items() if night % 3}
     [shift] = level_shifts(rows)
-    assert (shift.names, shift.earliest <= 16 <= shift.latest) == (("0",), True)
+    assert (shift.names, shift.before < 16 <= shift.latest) == (("0",), True)
 
 
 def test_a_loss_that_was_repaired_is_still_found() -> None:

@@ -16,7 +16,7 @@ from iosweep.analysis.changes import Changed, find_changes
 from iosweep.analysis.comparison import NamedCampaign, Verdict, write_change
 from iosweep.analysis.summary import Metric, PointSummary, phase_order
 from iosweep.judge import statistics
-from iosweep.judge.statistics import MIN_NIGHTS, Estimate, Sample
+from iosweep.judge.statistics import MIN_HEADLINES, MIN_NIGHTS, Sample, Shift
 from iosweep.plan import headline_groups
 from iosweep.text import human_count, printable, some
 
@@ -50,15 +50,11 @@ class Headline:
 
 @dataclass(frozen=True)
 class Step:
-    """A level shift of one or more headlines. before, at, latest: indices of the last campaign that certainly has the
-    old level, and of the first ones that probably and certainly have the new level; new: facts that differ between
-    `before` and `latest`."""
+    """A level shift of one or more headlines. shift: of indices of campaigns, in which higher figures are better; new:
+    facts that differ between the campaigns around it."""
 
     headlines: tuple[Headline, ...]
-    before: int
-    at: int
-    latest: int
-    change: Estimate  # higher is better
+    shift: Shift
     verdict: Verdict
     new: tuple[Changed, ...]
 
@@ -127,13 +123,10 @@ def history(campaigns: Sequence[NamedCampaign], at_least: float) -> History:
             without.append(line.name)
     steps = []
     for shift in statistics.level_shifts({str(number): line.row for number, line in enumerate(headlines)}):
-        lines = tuple(headlines[int(name)] for name in shift.names)
-        before = max(index for line in lines for index in line.figures if index < shift.earliest)
         gain = shift.ratio.share
         verdict: Verdict = "worse" if gain <= -at_least else "better" if gain >= at_least else "same"
-        ends = (campaigns[index].campaign for index in (before, shift.latest))
-        new = tuple(find_changes(*ends))
-        steps.append(Step(lines, before, shift.at, shift.latest, shift.ratio, verdict, new))
+        new = find_changes(campaigns[shift.before].campaign, campaigns[shift.latest].campaign)
+        steps.append(Step(tuple(headlines[int(name)] for name in shift.names), shift, verdict, tuple(new)))
     marks = {
         index: changed
         for index in range(1, len(campaigns))
@@ -219,30 +212,30 @@ def tell(found: History, step: Step) -> str:
 
 
 def _moved(found: History, step: Step) -> tuple[str, str, str]:
-    """What changed, how, and by how much: (`Random read`, `fell`, `−6.1 % (−8.2 to −4.0)`)."""
-    names = [line.name.partition(",")[0] for line in step.headlines]
+    """What changed, how, and by how much: (`Random read`, `fell`, `−6.1 % (−8.2 to −4.0) against the others`)."""
+    names, total = [line.name.partition(",")[0] for line in step.headlines], len(found.headlines)
     if len(names) > 1:
-        everything = len(names) == len(found.headlines)
-        subject = f"all {len(names)}" if everything else f"{len(names)} of {len(found.headlines)}"
-        which = "" if everything else f" ({some(names, _NAMED)})"
-        verb = f"got {'better' if step.change.log > 0 else 'worse'}"
-        return f"{subject} headlines{which}", verb, write_change(step.change)
+        which = f"all {total} headlines" if len(names) == total else f"{len(names)} of {total} headlines"
+        subject = which if len(names) == total else f"{which} ({some(names, _NAMED)})"
+        return subject, f"got {'better' if step.shift.ratio.log > 0 else 'worse'}", write_change(step.shift.ratio)
     [line] = step.headlines
     several = sum(other.name.partition(",")[0] == names[0] for other in found.headlines) > 1
-    change = replace(step.change, log=-step.change.log) if comparison.lower_is_better(line.column) else step.change
-    return line.name if several else names[0], "rose" if change.log > 0 else "fell", write_change(change)
+    sign = -1 if comparison.lower_is_better(line.column) else 1
+    change = replace(step.shift.ratio, log=sign * step.shift.ratio.log)
+    against = " against the others" if total >= MIN_HEADLINES else ""
+    return line.name if several else names[0], "rose" if change.log > 0 else "fell", write_change(change) + against
 
 
 def between(found: History, step: Step) -> str:
     """`2025-06-18 (night-17) and 2025-06-20 (night-19)`; with the time for campaigns of one day."""
-    ends = [found.campaigns[index] for index in (step.before, step.latest)]
+    ends = [found.campaigns[index] for index in (step.shift.before, step.shift.latest)]
     form = "%Y-%m-%d" if ends[0].began.date() != ends[1].began.date() else "%Y-%m-%d %H:%M"
     return " and ".join(f"{end.began:{form}} ({end.name})" for end in ends)
 
 
 def level(found: History, line: Headline) -> str:
     """The current level: `1.70 M IOPS ± 2.0 % over 12 campaigns`; without an interval if that tells nothing."""
-    since = max((step.at for step in found.steps_of(line)), default=0)
+    since = max((step.shift.at for step in found.steps_of(line)), default=0)
     nights: Sample = {
         (None, index): math.log(metric.figure) for index, metric in line.figures.items() if index >= since
     }

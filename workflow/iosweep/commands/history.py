@@ -16,7 +16,7 @@ from iosweep.analysis.summary import summarize_campaign
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, prose, say, table, write_output
 from iosweep.errors import CommandError, ExitCode
-from iosweep.text import human_count, some
+from iosweep.text import some
 
 #: The smallest loss that matters, as a share.
 _AT_LEAST = 0.03
@@ -86,8 +86,3 @@ def _show(found: History) -> None:
         prose(f"\n{comparison.SYMBOLS[step.verdict]} {words.tell(found, step)}")
     if found.without:
         prose(f"\nfewer than two campaigns have a figure: {'; '.join(found.without)}")
-    if others := [i for i in found.marks if not any(step.before < i <= step.latest for step in found.steps)]:
-        last = f"; the last {_NAMED}" if len(others) > _NAMED else ""
-        prose(f"\nwhat else was new, in {human_count(len(others), 'campaign')}{last}:")
-        for index in others[-_NAMED:]:
-            prose(f"  {found.campaigns[index].when}: {words.changed(found.marks[index])}")

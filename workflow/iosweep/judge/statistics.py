@@ -338,8 +338,8 @@ def _exp(log: float) -> float:
 # are tested in the same way (binary segmentation: A. J. Scott and M. Knott, 1974; for shifts that ended before the last
 # night "circular binary segmentation": A. B. Olshen and others, 2004).
 
-#: Minimum nights of a level: a single outlier is not a level shift.
-MIN_NIGHTS = 3
+#: Minimum nights of a level (a single outlier is no shift), and minimum headlines that are tested against each other.
+MIN_NIGHTS, MIN_HEADLINES = 3, 3
 #: Assumed correlation of the nights in a row, which too few nights estimate; that of errors is estimated by all
 #: headlines.
 _NIGHT_CORRELATION, _MAX_CORRELATION = 0.4, 0.9
@@ -353,12 +353,13 @@ Nights = Mapping[int, float]
 
 @dataclass(frozen=True)
 class Shift:
-    """A level shift. names: the headlines with it; at: most likely first night of the new level; earliest, latest: ends
-    of its 95 % range; ratio: of the new level to the old one, of a single headline against the others."""
+    """A level shift. names: the headlines with it; before, latest: between these nights it happened (95 % confidence);
+    at: most likely first night of the new level; ratio: of the new level to the old one, of a single headline against
+    the others."""
 
     names: tuple[str, ...]
+    before: int
     at: int
-    earliest: int
     latest: int
     ratio: Estimate
 
@@ -472,7 +473,7 @@ def _make_rows(
     alone. Known shifts do not count in the medians. before: the rows without the last shift that was found."""
     cuts = {name: sorted({at for (_, at), names in found.items() if name in names}) for name in headlines}
     rows = {name: _Row(before[name].logs, cuts[name]) for name in headlines}
-    if len(rows) < 3:
+    if len(rows) < MIN_HEADLINES:
         return rows
     rest = {name: row.remove_levels(headlines[name]) for name, row in rows.items()}
     own = {name: [at for at in cuts[name] if (name, at) in found] for name in headlines}
@@ -509,12 +510,13 @@ def _describe(row: _Row, at: int, names: tuple[str, ...]) -> Shift:
     ratio, least = both.compare(nights.index(at), n)
     # the likelihood is that of Student's t, with the number of uncorrelated nights
     scatter, scale = n * _MIN_SCATTER**2, (n - 2) / 2 * (1 - row.correlation) / (1 + row.correlation)
-    distances = {
-        nights[start]: scale * math.log((both.compare(start, n)[1] + scatter) / (least + scatter))
-        for start in range(1, n)
-    }
-    near = [night for night, distance in distances.items() if distance <= _LIKELIHOOD_RANGE]
-    return Shift(names, at, near[0], near[-1], ratio)
+    squares = [both.compare(start, n)[1] for start in range(1, n)]
+    near = [
+        start
+        for start, within in enumerate(squares, 1)
+        if scale * math.log((within + scatter) / (least + scatter)) <= _LIKELIHOOD_RANGE
+    ]
+    return Shift(names, nights[near[0] - 1], at, nights[near[-1]], ratio)
 
 
 @lru_cache(10_000)

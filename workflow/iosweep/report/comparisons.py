@@ -104,7 +104,8 @@ def history_page(found: History) -> str:
 
 def _draw(found: History, line: Headline) -> dict[str, object]:
     """Values of a headline for the template, in drawing units: campaigns are at equal distances, because two may begin
-    in one minute. levels: (from x, to x, y); marks: (x, changed facts of the campaign)."""
+    in one minute. dots: (x, y, ends of the interval, suspect,
+    text); levels: (from x, to x, y); marks: (x, changed facts of the campaign)."""
     ends = {index: _ends(metric) for index, metric in line.figures.items()}
     ticks = round_ticks(min(low for low, _ in ends.values()), max(high for _, high in ends.values()), line.units)
     least, most = ticks[0][0], ticks[-1][0]
@@ -117,10 +118,10 @@ def _draw(found: History, line: Headline) -> dict[str, object]:
 
     steps = found.steps_of(line)
     levels = []
-    for begin, end in pairwise([0, *(step.at for step in steps), len(found.campaigns)]):
+    for begin, end in pairwise([0, *(step.shift.at for step in steps), len(found.campaigns)]):
         if own := {index: metric.figure for index, metric in line.figures.items() if begin <= index < end}:
             levels.append((x(min(own)), x(max(own)), y(geometric_mean(own.values()))))
-    x_steps = [-math.inf, *(x(step.at) for step in steps)]
+    x_steps = [-math.inf, *(x(step.shift.at) for step in steps)]
     named = [step for step, (before, own) in zip(steps, pairwise(x_steps), strict=True) if own - before > _NAME]
     return {
         "name": line.name,
@@ -128,18 +129,18 @@ def _draw(found: History, line: Headline) -> dict[str, object]:
         "last": line.last,
         "level": words.level(found, line),
         "told": [(_CLASSES[step.verdict], comparison.SYMBOLS[step.verdict], words.tell(found, step)) for step in steps],
-        "ranges": [(x(step.before), x(step.latest), words.tell(found, step)) for step in steps],
-        "names": [(x(step.at), _anchor(x(step.at)), found.campaigns[step.at].name) for step in named],
+        "ranges": [(x(step.shift.before), x(step.shift.latest), words.tell(found, step)) for step in steps],
+        "names": [(x(step.shift.at), _anchor(x(step.shift.at)), found.campaigns[step.shift.at].name) for step in named],
         "dots": [
-            {
-                "text": f"{found.campaigns[index].when}: {formats.quantity(metric.figure, line.units)}",
-                "suspect": index in line.doubtful,
-                "x": x(index),
-                "y": y(metric.figure),
-                "low": y(ends[index][0]),
-                "high": y(ends[index][1]),
-            }
-            for index, metric in line.figures.items()
+            (
+                x(i),
+                y(metric.figure),
+                y(ends[i][0]),
+                y(ends[i][1]),
+                i in line.doubtful,
+                f"{found.campaigns[i].when}: {formats.quantity(metric.figure, line.units)}",
+            )
+            for i, metric in line.figures.items()
         ],
         "levels": levels,
         "marks": [
