@@ -64,7 +64,7 @@ def test_the_exit_code_says_whether_a_figure_is_in_doubt(monkeypatch: pytest.Mon
     assert (code, {row["verdict"] for row in document["rows"]}) == (1, {"suspect"})
     severities: dict[Any, int] = {"note": 0, "suspect": 1, "invalid": 1}
     for severity, code in severities.items():
-        reading = Reading(None, [], [ReadingProblem(severity, "why")])
+        reading = Reading([], [ReadingProblem(severity, "why")])
         monkeypatch.setattr(tools()["ior"], "read", lambda data, reading=reading: reading)
         assert parse(IOR)[0] == code, severity
 

@@ -29,7 +29,7 @@ def made(*found: Reading) -> Made:
 
 
 def reading(*rows: dict[str, Cell], problems: tuple[ReadingProblem, ...] = ()) -> Reading:
-    return Reading("4.0.0", rows, problems)
+    return Reading(rows, problems)
 
 
 def points(found: Made) -> set[object]:

@@ -59,7 +59,7 @@ class Noop(Tool):
         return Parsed(self.name, _FIGURES, _EVIDENCE)
 
     def read(self, data: bytes) -> Reading:
-        return Reading("noop", [_FIGURES], [])
+        return Reading([_FIGURES], [])
 
 
 def _prepare(directory: str) -> list[str]:

@@ -15,7 +15,7 @@ from iosweep.store.ingested import MOST_FILE_BYTES
 from iosweep.tools.reading import Reading
 
 #: Version of the JSON document. It changes if a key is removed or redefined, not if one is added.
-SCHEMA = 2
+SCHEMA = 3
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -56,7 +56,6 @@ def _document(file: File, tool: str, reading: Reading) -> dict[str, object]:
         "file": file.name,
         "sha256": file.sha256,
         "tool": tool,
-        "version": reading.version,
         "rows": [
             {**row, "verdict": reading.verdict(index), "reasons": join_reasons(reading.reasons(index))}
             for index, row in enumerate(reading.rows)

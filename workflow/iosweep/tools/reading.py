@@ -49,14 +49,11 @@ class Reading:
     be trusted is left out, and an invalid problem gives the reason.
     """
 
-    version: str | None
     rows: Sequence[Mapping[str, Cell]]
     problems: Sequence[ReadingProblem]
 
     @classmethod
-    def of_runs(
-        cls, version: str | None, runs: Sequence[tuple[Sequence[Mapping[str, Cell]], Sequence[ReadingProblem]]]
-    ) -> Reading:
+    def of_runs(cls, runs: Sequence[tuple[Sequence[Mapping[str, Cell]], Sequence[ReadingProblem]]]) -> Reading:
         """The reading of a file with several runs: the rows and problems of each. `row` of a problem is an index into
         the rows of its run; without one, a suspect problem concerns the rows of its run."""
         rows: list[Mapping[str, Cell]] = []
@@ -70,7 +67,7 @@ class Reading:
                 if where and one.row is None and one.severity == "suspect":
                     places = range(first, len(rows))
                 problems += [ReadingProblem(one.severity, f"{where}{one.text}", place) for place in places]
-        return cls(version, rows, list(dict.fromkeys(problems)))
+        return cls(rows, list(dict.fromkeys(problems)))
 
     def verdict(self, row: int) -> Literal["valid", "suspect", "invalid"]:
         """The verdict on the row with this index: the worst of its problems and those of all rows."""

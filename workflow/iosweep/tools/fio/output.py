@@ -255,8 +255,7 @@ def read(data: bytes) -> Reading:
         ([], [ReadingProblem("invalid", one)]) if isinstance(one, str) else _read_document(one, sections)
         for one in documents
     ]
-    version = next((one.version for one in documents if isinstance(one, Document)), None)
-    reading = Reading.of_runs(version or None, runs)
+    reading = Reading.of_runs(runs)
     severity: ProblemSeverity = "suspect" if reading.rows else "invalid"
     return replace(reading, problems=[*reading.problems, *(ReadingProblem(severity, text) for text in spoiled)])
 

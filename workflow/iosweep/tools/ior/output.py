@@ -271,9 +271,8 @@ def read(data: bytes) -> Reading:
     if not reader.runs:
         why = "no results: IOR writes them to a summary file" if reader.is_log else "no results of IOR"
         texts = (why, *map(str, reader.beside.messages))
-        return Reading(None, [], [ReadingProblem("invalid", text) for text in texts])
-    version = next((run.version for run in reader.runs if run.version), None)
-    return Reading.of_runs(version, [_reading(run, judge(run, reader.is_log)) for run in reader.runs])
+        return Reading([], [ReadingProblem("invalid", text) for text in texts])
+    return Reading.of_runs([_reading(run, judge(run, reader.is_log)) for run in reader.runs])
 
 
 def _reading(run: Run, judged: Judged) -> tuple[list[dict[str, Cell]], list[ReadingProblem]]:

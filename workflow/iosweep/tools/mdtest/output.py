@@ -418,7 +418,7 @@ def read(data: bytes) -> Reading:
     found = [run for launch in every if launch.touched for run in runs(launch)]
     if not found:
         texts = ("there is no table of rates (SUMMARY)", *map(str, every[0].messages))
-        return Reading(None, [], [ReadingProblem("invalid", text) for text in texts])
+        return Reading([], [ReadingProblem("invalid", text) for text in texts])
     numbers: Counter[object] = Counter()
     readings: list[tuple[list[dict[str, Cell]], list[ReadingProblem]]] = []
     for run in found:
@@ -427,8 +427,7 @@ def read(data: bytes) -> Reading:
         problems = [ReadingProblem("invalid", problem) for problem in run.problems]
         rows = [] if problems else list(_rows(run, numbers[same] if len(found) > 1 else None))
         readings.append((rows, problems or list(_of_rows(run, [str(row["label"]) for row in rows]))))
-    version = next((run.launch.version for run in found if run.launch.version), None)
-    return Reading.of_runs(version, readings)
+    return Reading.of_runs(readings)
 
 
 def _rows(run: Run, repetition: int | None) -> Iterator[dict[str, Cell]]:
