@@ -194,3 +194,17 @@ def test_deleted_files_are_waited_for_until_they_are_free_space(
 
     monkeypatch.setattr(directories, "time", SimpleNamespace(**vars(time) | {"sleep": later}))
     directory.may_write(100 << 30, 1)
+
+
+def test_targets_on_one_file_system_share_its_space(tmp_path: Path) -> None:
+    """Together they may use a tenth of it."""
+    agent = Space()
+    directory, other = (claimed(tmp_path / name, "inherit", agent) for name in ("a", "b"))
+    agent.free = 100 << 30
+    directory.may_write(9 << 30, 1)
+    other.present_bytes = 5 << 30
+    directory.may_write(9 << 30, 1)  # another file system
+    directory.together = [directory, other]
+    with pytest.raises(Refused, match=r"14\.0 GiB are needed"):
+        directory.may_write(9 << 30, 1)
+    directory.may_write(4 << 30, 1)

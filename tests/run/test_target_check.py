@@ -3,22 +3,24 @@
 import errno
 import os
 import resource
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from campaign import TEXT, problems, read
+from campaign import TEXT, document, make, problems, read
 from iosweep import dag
-from iosweep.errors import AllocationError, ConfigError, ExitCode, Refused, TargetError, TargetHangs
+from iosweep.errors import AllocationError, ConfigError, ExitCode, Obstacle, Refused, TargetError, TargetHangs
 from iosweep.jobs.profile import Profile
 from iosweep.node.procfs import user_name
+from iosweep.plan.forecast import forecast_of
 from iosweep.run import preflight
 from iosweep.run.campaign_directory import CampaignDirectory
 from iosweep.run.preflight import Answer, unfit
 from iosweep.target import directory as directories
-from iosweep.target import identify
+from iosweep.target import identify, space
 from iosweep.target.agent import Agent
 from iosweep.target.directory import Place
 from machine import InProcess
@@ -111,6 +113,25 @@ def wrong(place: Path, directory: Path | str, more: str = "") -> str | None:
     text = TEXT.replace("{directory: /scratch/me}", f"{{directory: '{directory}', deadline: 30s{more}}}")
     found = preflight.find_target_problems(read(place, text))
     return str(found[0]).replace(f"{place}/x.yaml:", "") if found else None
+
+
+def test_targets_on_one_file_system_have_to_fit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = document(axes=None)
+    del made["target"]
+    made["targets"] = {name: {"directory": str(tmp_path)} for name in ("a", "b")}
+    plan, room = make(tmp_path, made), space.read_room(str(tmp_path))
+    peak = forecast_of(plan, targets=["a"]).peak_bytes
+    devices: Iterator[str] = iter(())
+
+    def read_room(_: str) -> space.Room:
+        facts = identify.FileSystem({**room["file_system"], "mounted": next(devices)})
+        return {"file_system": facts, "space": room["space"] | {"free_bytes": 15 * peak, "used_bytes": 0}, "quotas": []}
+
+    monkeypatch.setattr(preflight.space, "read_room", read_room)
+    for apart in (True, False):  # one target needs less than 10 %, both need more
+        devices = iter(["8:1", "8:2" if apart else "8:1"])
+        found = preflight.check_space(plan)
+        assert {name: isinstance(room, Obstacle) for name, room in found.items()} == {"a": not apart, "b": not apart}
 
 
 @pytest.fixture
