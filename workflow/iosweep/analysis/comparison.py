@@ -38,12 +38,6 @@ AT_LEAST = 0.03
 _NAMED = 3
 #: Recommended number of sessions of pairs.
 _SESSIONS = 3
-#: What a comparison by rounds cannot say, of two campaigns and of one.
-_ANOTHER_DAY = (
-    "Not proof that the system changed: another day alone may do this. Measure both with `sessions: 3`, or side by side"
-    " with `targets:`."
-)
-_NOT_IN_TURN = "Not proof of the cause: these values were not measured in turn, and another time alone may do this."
 
 # the results that both sides have
 
@@ -541,10 +535,8 @@ def figures(diff: Difference, column: str) -> tuple[str, str]:
         return "", ""
     pair = diff.pairs[0]
     units = formats.units_of(column or pair.a.metric, pair.a.kind)
-    first, other = (
-        formats.quantity(result.figure(column or pair.a.metric) or 0.0, units) for result in (pair.a, pair.b)
-    )
-    return first, other
+    a, b = (result.figure(column or pair.a.metric) or 0.0 for result in (pair.a, pair.b))
+    return formats.quantity(a, units), formats.quantity(b, units)
 
 
 def count_verdicts(found: Comparison) -> list[tuple[Verdict, int, str]]:
@@ -560,10 +552,13 @@ def caution(compared: Versus) -> str:
     """What the design of a comparison cannot tell, as a sentence; "" if it tells all."""
     found = compared.found
     if found.design == "rounds" and found.explained:
-        return _NOT_IN_TURN if compared.within else _ANOTHER_DAY
-    if found.design == "pairs" and (sessions := max(found.sessions)) < _SESSIONS:
-        counted = "one session" if sessions == 1 else f"{sessions} sessions"
-        return f"Measured in {counted}; three are recommended (`sessions: 3`)."
+        if compared.within:
+            return "Not proof of the cause: these values were not measured in turn, and another time alone may do this."
+        measure = "Measure both with `sessions: 3`, or side by side with `targets:`."
+        return f"Not proof that the system changed: another day alone may do this. {measure}"
+    if found.design == "pairs" and max(found.sessions) < _SESSIONS:
+        measured = "one session" if max(found.sessions) == 1 else "two sessions"
+        return f"Measured in {measured}; three are recommended (`sessions: 3`)."
     return ""
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from iosweep.analysis import comparison
 from iosweep.analysis.comparison import AT_LEAST, Comparison, Difference, NamedCampaign, Verdict, Versus, values_over
-from iosweep.analysis.summary import FIGURES, PointSummary, summarize_campaign
+from iosweep.analysis.summary import FIGURES, summarize_campaign
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, write_output
 from iosweep.config import criteria
@@ -172,8 +172,13 @@ def _comparison(pair: Versus) -> dict[str, object]:
 
 
 def _difference(difference: Difference, found: Comparison) -> dict[str, object]:
+    """n: repetitions that enter a figure."""
     pair, estimate = difference.pairs[0], difference.estimate
     column = found.column or pair.a.metric
+    first, other = (
+        {"point": one.point, "verdict": one.verdict, "n": one.metrics[column].n, "figure": one.figure(column)}
+        for one in (pair.a, pair.b)
+    )
     return {
         "subject": comparison.subject(found, difference),
         "tool": pair.a.tool,
@@ -181,8 +186,8 @@ def _difference(difference: Difference, found: Comparison) -> dict[str, object]:
         "where": comparison.parameters_of(found, difference),
         "column": column,
         "results": len(difference.pairs),
-        "first": _figure(pair.a, column) if difference.single else None,
-        "other": _figure(pair.b, column) if difference.single else None,
+        "first": first if difference.single else None,
+        "other": other if difference.single else None,
         "change_share": estimate.share if estimate else None,
         "ci95_share": comparison.ends(estimate) if estimate else None,
         "p_holm": difference.p if estimate else None,
@@ -190,9 +195,3 @@ def _difference(difference: Difference, found: Comparison) -> dict[str, object]:
         "suspect": difference.suspect,
         "why": difference.why,
     }
-
-
-def _figure(result: PointSummary, column: str) -> dict[str, object]:
-    """n: repetitions that enter the figure, which is their geometric mean."""
-    metric = result.metrics[column]
-    return {"point": result.point, "verdict": result.verdict, "n": metric.n, "figure": metric.figure}
