@@ -161,6 +161,6 @@ def _headlines(results: Path) -> dict[str, Told]:
     for phase in dict.fromkeys(one.phase for one in summary):
         best = headline.find_highest([one for one in summary if one.phase == phase])
         if best and (interval := best.metric.interval):
-            told = Told(best.metric.mean, interval.low, interval.high, best.verdict, best.result.point)
+            told = Told(best.metric.figure, interval.low, interval.high, best.verdict, best.result.point)
             found[phase] = told
     return found
