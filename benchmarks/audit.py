@@ -420,7 +420,7 @@ def _nights(headlines: int, keeps: float, histories: int) -> Iterator[Found]:
         quiet.append(not any(_find_changes(logs[:night]) for night in range(6, NIGHTS + 1)))
         logs[BEFORE:, 0] += math.log(0.9)
         found = (night - BEFORE for night in range(BEFORE + 1, len(logs) + 1) if 0 in _find_changes(logs[:night], -1))
-        delays.append(next(found, LATER))
+        delays.append(next(found, math.inf))
     yield f"{1 - share(quiet).value:.1%}, delay {numpy.median(delays):.0f}", share(quiet).reaches(QUIET)
 
 
