@@ -193,6 +193,13 @@ class TestChoice:
         # three repetitions alone say too little of their noise; those of all points together say enough
         assert best(rows({1: [18.2, 13.7, 12.4], 4: [31.0, 38.7, 45.5], 16: [86.2, 108.5, 102.4]})).alike == ()
 
+    def test_points_that_lie_apart_by_the_luck_of_their_repetitions_are_alike(self) -> None:
+        """Repetitions of two modes: those of the best point and of another all met the same one."""
+        modes = {1: [90.0, 110.0, 90.1], 2: [110.0, 90.0, 110.1], 4: [110.0, 110.1, 109.9], 8: [90.0, 89.9, 90.1]}
+        more = {points << 4: values for points, values in modes.items() if points < 4}
+        found = best(rows({**modes, **more}))
+        assert (found.result.point, len(found.alike)) == ("p4", 5)
+
     def test_a_valid_point_is_chosen_before_suspect_ones_that_are_higher(self) -> None:
         found = best([*rows({1: RATES[1]}), *rows({2: RATES[2], 4: RATES[4]}, verdict="suspect")])
         assert found.result.point == "p1"

@@ -23,7 +23,7 @@ from iosweep.analysis.summary import (
 )
 from iosweep.judge import statistics
 from iosweep.judge.best import Candidate, best, candidate
-from iosweep.judge.statistics import ALPHA, MIN_POOLED, Estimate, Sample
+from iosweep.judge.statistics import ALPHA, Estimate, Noise, Sample
 from iosweep.plan.headline_groups import HeadlineGroup, load, of_phase
 from iosweep.tables.reader import ResultRow
 from iosweep.text import human_count, some
@@ -159,6 +159,7 @@ class Rivals:
     column: str
     candidates: dict[str, Candidate] = field(init=False, repr=False)
     _samples: dict[str, Sample] = field(init=False, repr=False)
+    _noise: Noise | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.candidates, samples = {}, {}
@@ -175,6 +176,7 @@ class Rivals:
                     samples[result.point] = figure.sample
         adjusted = statistics.remove_rounds([*samples.values()])
         self._samples = dict(zip(samples, adjusted, strict=True))
+        self._noise = statistics.pool(adjusted)
 
     def best(self, lowest: bool = False) -> Best | None:
         """The best point; None without points."""
@@ -198,9 +200,9 @@ class Rivals:
         """The ratio of two points; None with too few repetitions, or if the repetitions of a point ran on different
         nodes."""
         a, b = self._samples.get(result.point), self._samples.get(base.point)
-        if a is None or b is None:
+        if a is None or b is None or min(len(a), len(b)) < 2:
             return None
-        return (statistics.ratio if len(self._samples) < MIN_POOLED else statistics.ratio_of_rounds)([(a, b)])
+        return statistics.ratio_of_rounds([(a, b)], self._noise) if self._noise else statistics.ratio([(a, b)])
 
     def is_alike(self, result: PointSummary, base: PointSummary) -> bool:
         """Whether a point may be as good as the best one (`base`). Luck has a part in the choice, so the risk of

@@ -226,10 +226,10 @@ def ratio(pairs: Sequence[tuple[Sample, Sample]]) -> Estimate | None:
     return ratio_of_rounds(pairs)
 
 
-def ratio_of_rounds(pairs: Sequence[tuple[Sample, Sample]]) -> Estimate | None:
+def ratio_of_rounds(pairs: Sequence[tuple[Sample, Sample]], noise: Noise | None = None) -> Estimate | None:
     """The same of points of two campaigns, by the scatter of the rounds within each: what differs between days is not
-    in it."""
-    a, b = (estimate([pair[side] for pair in pairs]) for side in (0, 1))
+    in it. noise: as in `estimate`."""
+    a, b = (estimate([pair[side] for pair in pairs], noise) for side in (0, 1))
     return _subtract(a, b) if a and b else None
 
 
