@@ -176,10 +176,11 @@ def test_sweeps_and_suites_have_the_targets_that_they_name_or_all(tmp_path: Path
         ({"options": {"target": "bb"}}, "sweeps[0].options.target"),
         ({"options": {"target": "a"}}, "targets.b"),  # no sweep measures it
         ({"side_by_side": "queue_deph"}, "sweeps[0].side_by_side"),
+        ({"axes": {"nodes": [1, 2]}, "side_by_side": "nodes"}, "sweeps[0].side_by_side"),  # in two jobs
         ({"exclude": [{"target": "c"}]}, "sweeps[0].exclude[0].target"),
     ],
 )
-def test_wrong_names_of_targets_are_named(tmp_path: Path, sweep: dict[str, Any], where: str) -> None:
+def test_what_cannot_be_side_by_side_is_named(tmp_path: Path, sweep: dict[str, Any], where: str) -> None:
     made = document(**sweep)
     del made["target"]
     made["targets"] = {"a": {"directory": "/a"}, "b": {"directory": "/b"}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from iosweep.errors import ConfigError, Problem
 from iosweep.target.directory import directory_of
 from iosweep.text import human_count, shortened
 from iosweep.tools import Option, Tool, Value, tools
-from iosweep.tools.axes import TARGET, settable
+from iosweep.tools.axes import NODES, TARGET, settable
 from iosweep.units import MOST_COUNT
 
 
@@ -164,7 +164,7 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
         text = "".join(f"{dotted(GIVEN[name])}: {json.dumps(value)}\n" for name, value in sorted(values.items()))
         documents.append(Document(COMMAND_LINE, text, values, {}))
     config = Config(model, tuple(sweeps), tuple(documents), tuple(accept))
-    if problems := _check_targets(config):
+    if problems := [*_check_targets(config), *_check_node_counts(config)]:
         raise ConfigError(problems)
     return config
 
@@ -198,6 +198,14 @@ def _check_targets(config: Config) -> list[Problem]:
                 wrong = f"is inside {ours}, where files of the target `{other}` are; name another directory"
                 problems.append(config.target_problem(name, "directory", wrong))
     return problems
+
+
+def _check_node_counts(config: Config) -> Iterator[Problem]:
+    """Sweeps that compare node counts side by side, which are in different jobs."""
+    for sweep in config.sweeps:
+        if sweep.side_by_side == NODES.name and config.settings.allocation != "campaign":
+            wrong = "each node count has a job of its own; with `allocation: campaign` they are side by side"
+            yield sweep.problem(wrong, "side_by_side")
 
 
 def _targets_of(sweep: Sweep) -> tuple[Value, ...]:

@@ -178,9 +178,9 @@ def open_repetitions(
         selecting = {p.id: best.selection(p, so_far[p.id]) for p in plan.points}
         figures = {point: best.figures(stored.values()) if stored else None for point, stored in selecting.items()}
         unneeded, waiting = best.ramped(plan, figures, {*absent, *skipped})
-        for point in plan.points:  # sessions compare by the points that they have in common
-            if any(point.repetitions.session_of(number) < session for number in so_far[point.id]):
-                unneeded.pop(point.id, None)
+        for p in plan.points:  # sessions compare by the points that they have in common
+            if any(p.repetitions.session_of(number) < session for number in so_far[p.id]):
+                unneeded.pop(p.id, None)
         for allocation in (a for a in allocations if nodes in (None, a.nodes)):
             now: dict[str, list[int]] = {}
             later: Counter[str] = Counter()
