@@ -137,3 +137,19 @@ def test_a_campaign_that_another_job_holds_waits_for_that_job_and_no_longer(job:
     job.held.cluster.run(["scancel", other])
     (job.made.results / "lock").write_text(text)
     job.measure()
+
+
+def test_every_target_is_the_same_on_all_nodes_or_nothing_is_written_on_any(job: Job) -> None:
+    job.made.configure(TWO, targets={"a": {}, "b": {}})
+    places = [job.place / name for name in ("a", "b")]
+    job.mount("n2", "-t", "tmpfs", "none", places[1])
+    refusal = job.refusal()
+    assert refusal.nodes == ("n2",)
+    assert [list(place.iterdir()) for place in places] == [[], []]
+    job.end()
+    job.measure()
+    rows = job.table()
+    assert {(row["target"], row["target_directory"], row["hosts"]) for row in rows} == {
+        (place.name, str(place), "n1,n2") for place in places
+    }
+    assert [list(place.iterdir()) for place in places] == [[], []]
