@@ -88,6 +88,21 @@ def test_each_point_is_measured_again_where_its_own_target_has_moved(tmp_path: P
     assert left(plan, swapped, {}, same) == {"1-node": {ids["b"]: [1]}}
 
 
+def test_what_is_side_by_side_is_tried_again_together(tmp_path: Path) -> None:
+    plan = make(tmp_path, document(axes={"queue_depth": [1, 2], "threads_per_node": [1, 2]}, repetitions=2,
+                                   side_by_side="queue_depth"))  # fmt: skip
+    one, two = next(members for members in plan.side_by_side.values() if len(members) == 2)
+    done = complete(plan)
+
+    def after(*changed: RecordHead) -> dict[str, list[int]]:
+        return left(plan, stored(*done, *changed), {}, HERE).get("1-node", {})
+
+    assert after(result(one, 2, retry="other load")) == {one: [2], two: [2]}
+    assert after(result(one, 2, retry="other load", retried=True)) == {}
+    # there is no third try
+    assert after(result(one, 2, retry="other load"), result(two, 2, retried=True)) == {one: [2]}
+
+
 def test_what_is_stale_is_measured_again(plan: Plan) -> None:
     change: dict[str, Any]
     for change, here, again in (

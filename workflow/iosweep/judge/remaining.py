@@ -55,11 +55,13 @@ def find(
     """Find the repetitions that remain of the points that `only` selects.
 
     A repetition with a result is done, whatever its verdict. Failures that a retry may cure are retried within a
-    budget. Damaged results, and those of another tool build or file system, are measured again. Points whose needs are
-    still not met, and points that a ramp does not need, have no repetitions left.
+    budget, together with the points side by side, so that all of them are measured at one time. Damaged results, and
+    those of another tool build or file system, are measured again. Points whose needs are still not met, and points
+    that a ramp does not need, have no repetitions left.
     """
     counted: dict[str, dict[int, RecordHead]] = {point.id: {} for point in plan.points}
     absent: set[str] = set()
+    again: list[tuple[str, int]] = []
     for allocation in plan.allocations:
         of_session = {p.id: in_session(p, allocation.session, results.get(p.id, {})) for p in allocation.points}
         planned = sum(p.repetitions.min for p in allocation.points)
@@ -74,8 +76,12 @@ def find(
                 continue
             retry = [number for number, r in usable.items() if r.retry and not r.retried]
             for number in retry[: max(0, budget)]:
-                del counted[point.id][number]
+                again.append((point.id, number))
                 budget -= 1
+    for id, number in again:
+        for member in plan.side_by_side.get(id, (id,)):
+            if (r := counted[member].get(number)) and not r.retried:
+                del counted[member][number]
     skipped = {point.id for point in plan.points if not chosen(only, point)} if only else set[str]()
     found = Remaining({}, {}, {})
     for name, needed in open_repetitions(plan, counted, absent, skipped).items():
