@@ -20,13 +20,13 @@ import cluster
 import fidelity
 import harness
 import honest
-import identical
 import measure
 import merging
 import planning
 import reporting
 import sampling
 import scale
+import side_by_side
 from measure import CannotRun, Row, Size
 
 BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
@@ -39,11 +39,11 @@ BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
     "report": reporting.run,
     "slurm": cluster.run,
     "honest": honest.run,
-    "identical": identical.run,
+    "side_by_side": side_by_side.run,
     "scale": scale.run,
 }
 #: These take long, and only run where they are named.
-ON_REQUEST = ("honest", "identical", "scale")
+ON_REQUEST = ("honest", "scale", "side_by_side")
 COLUMNS = ("benchmark", "what", "size", "measured", "beside it", "ratio", "budget", "met")
 
 
