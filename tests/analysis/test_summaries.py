@@ -37,7 +37,7 @@ RATES = {1: [100.0, 102.0, 98.0], 2: [200.0, 204.0, 196.0], 4: [201.0, 207.0, 19
 
 def estimated(values: list[float]) -> Estimate | None:
     sample = make_sample({(None, number): value for number, value in enumerate(values)})
-    return sample and estimate([sample])
+    return sample and estimate(sample)
 
 
 class TestSummary:

@@ -62,7 +62,7 @@ def sample(values: Sequence[float], session: str | None = None) -> Sample:
 
 
 def alone(values: Sequence[float], noise: Noise | None = None) -> Estimate:
-    found = estimate([sample(values)], noise)
+    found = estimate(sample(values), noise)
     assert found
     return found
 
@@ -78,8 +78,7 @@ def lognormal(seed: int, points: int, sd: float, n: int = 5) -> list[list[float]
 def test_without_two_values_above_zero_there_is_no_estimate() -> None:
     for values in ([], [0.0, 1.0, 2.0], [-1.0, 1.0, 2.0]):
         assert make_sample(rounds(values)) is None, values
-    assert estimate([]) is None
-    assert estimate([sample([1.0])]) is None
+    assert estimate(sample([1.0])) is None
     assert grade(None) is None
     assert grade(alone([100.0, 100.0])) is None  # two repetitions have no grade
 
@@ -127,12 +126,13 @@ def test_one_noisy_point_does_not_set_the_noise_of_its_phase() -> None:
 
 def test_sessions_that_differ_by_more_than_their_rounds_set_the_interval() -> None:
     quiet = [100.0, 101.0, 99.0]
-    apart = sample(quiet, "a") | sample([value * 1.3 for value in quiet], "b")
-    together = sample(quiet, "a") | sample(quiet, "b")
-    wide, narrow = estimate([apart]), estimate([together])
-    assert wide and narrow
-    assert wide.error == pytest.approx(math.log(1.3) / 2)
-    assert narrow.error < 0.01
+    apart, together = ({**sample(quiet, "a"), **sample([by * x for x in quiet], "b")} for by in (1.3, 1.0))
+    two, three = estimate(apart), estimate({**apart, **sample(quiet, "c")})
+    alike = estimate(together)
+    assert two and three and alike
+    assert (two.error, two.freedom) == (pytest.approx(math.log(1.3) / 2), 5)
+    assert (three.error, three.freedom) == (pytest.approx(math.log(1.3) / 3), 2)
+    assert alike.error < 0.01
 
 
 # Ratios
@@ -154,6 +154,8 @@ def test_without_common_rounds_it_is_welchs_test_on_logarithms() -> None:
     found = ratio([(sample(B, "job 2"), sample(A, "job 1"))])
     expected = stats.ttest_ind([math.log(x) for x in B], [math.log(x) for x in A], equal_var=False)
     assert found and found == ratio_of_rounds([(sample(B), sample(A))])
+    few = {(None, number + 2): log for (_, number), log in sample(A).items()}  # two of four rounds
+    assert ratio([(sample(B[:4]), few)]) == ratio_of_rounds([(sample(B[:4]), few)])
     assert found.p() == pytest.approx(float(expected.pvalue))
     low, high = expected.confidence_interval()
     assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
@@ -230,10 +232,10 @@ def test_a_change_of_the_smallest_size_is_found_in_four_of_five_cases() -> None:
     draw, found, of = random.Random(5), 0, 400
     for _ in range(of):
         logs = {(None, k): draw.gauss(0, 0.02) for k in range(15)}
-        own = estimate([logs])
+        own = estimate(logs)
         assert own
         least = own.smallest()
-        shifted = estimate([{key: log + math.log1p(least) for key, log in logs.items()}])
+        shifted = estimate({key: log + math.log1p(least) for key, log in logs.items()})
         found += bool(shifted and shifted.p() < ALPHA)
     assert 0.7 < found / of < 0.9
 

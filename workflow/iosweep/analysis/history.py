@@ -239,7 +239,7 @@ def level(found: History, line: Headline) -> str:
     nights: Sample = {
         (None, index): math.log(metric.figure) for index, metric in line.figures.items() if index >= since
     }
-    if (estimate := statistics.estimate([nights])) is None:
+    if (estimate := statistics.estimate(nights)) is None:
         return f"{line.last}, one campaign"
     margin = f" ± {100 * estimate.half_width_share:.1f} %" if estimate.tells else ""
     return f"{formats.quantity(estimate.center, line.units)}{margin} over {human_count(len(nights), 'campaign')}"

@@ -101,7 +101,7 @@ def estimates(figures: Sequence[RepeatedFigure]) -> list[Estimate | None]:
             pools.setdefault((figure.pool, figure.phase), []).append(sample)
     noises = {key: statistics.pool(members) for key, members in pools.items()}
     return [
-        statistics.estimate([sample], noises.get((figure.pool, figure.phase))) if sample else None
+        statistics.estimate(sample, noises.get((figure.pool, figure.phase))) if sample else None
         for figure, sample in zip(figures, samples, strict=True)
     ]
 

@@ -27,6 +27,8 @@ Sample = Mapping[Round, float]
 GRADES: tuple[tuple[Grade, float], ...] = (("A", 0.05), ("B", 0.10), ("C", 0.20))
 #: Minimum repetitions for an interval that is shown and graded: that of two is far too wide.
 MIN_REPETITIONS = 3
+#: Minimum sessions that set the interval of a figure, and that are recommended.
+MIN_SESSIONS = 3
 #: Maximum repetitions that a recommendation asks for: users would not run more.
 MAX_REPETITIONS = 1000
 #: Probability that an interval misses the true figure, or that a comparison has a false positive.
@@ -147,32 +149,49 @@ def jackknife(figure: float, each: Mapping[Round, float], without: Mapping[Round
     return {key: log + shift for key, log in logs.items()}
 
 
-def estimate(samples: Sequence[Sample], noise: Noise | None = None) -> Estimate | None:
-    """The mean of a point, or of several points with equal weights; None with fewer than two rounds and no noise.
+def estimate(sample: Sample, noise: Noise | None = None) -> Estimate | None:
+    """The figure of a point; None with a single round.
+
+    The widest interval counts: by the scatter of its rounds, of its sessions (of three or more: two alone, as after a
+    run that went on, would leave no interval), or the usual one of the phase (`noise`, for a few repetitions).
+    """
+    found, means = _widen(_mean([sample]), noise), _means_of_sessions(sample)
+    of_sessions = _mean([means]) if len(means) >= MIN_SESSIONS else None
+    if found is None or of_sessions is None:
+        return found
+    other = replace(found, error=of_sessions.error, freedom=of_sessions.freedom)
+    return max(found, other, key=lambda one: one.half_width_share)
+
+
+def _widen(found: Estimate | None, noise: Noise | None) -> Estimate | None:
+    """Widen the interval of a few repetitions to that of the usual scatter of their phase."""
+    if found is None or noise is None or found.n > _MAX_WIDENED:
+        return found
+    usual = replace(found, error=math.sqrt(noise.variance / found.n), freedom=noise.freedom)
+    return max(found, usual, key=lambda one: one.half_width_share)
+
+
+def _mean(samples: Sequence[Sample]) -> Estimate | None:
+    """The mean of a point, or of several points with equal weights; None with fewer than two rounds.
 
     The rounds, not the repetitions, are independent, because a disturbance of a round affects all of its points
     (cluster-robust: B. E. Hansen, "Econometrics", section 4.21). If sessions differ by more than rounds explain, the
-    error is that of sessions. noise: of the phase, for a single point.
+    error is that of sessions, with the degrees of freedom of rounds: a few sessions would show no difference at all.
     """
     residuals: dict[Round, float] = {}
-    means = []
+    means: list[float] = []
     for sample in samples:
         means.append(mean := fmean(sample.values()))
         for key, log in sample.items():
             residuals[key] = residuals.get(key, 0.0) + (log - mean) / len(sample) / len(samples)
-    if not residuals:
+    if (rounds := len(residuals)) < 2:
         return None
-    n, rounds, freedom = min(map(len, samples)), len(residuals), len(residuals) - 1.0
-    squared_error = max(_sum_squares(residuals.values()), _MIN_SCATTER**2 / rounds) if rounds > 1 else None
     sessions: dict[str | None, float] = {}
     for (session, _), residual in residuals.items():
         sessions[session] = sessions.get(session, 0.0) + residual
-    if squared_error is not None and len(sessions) > 1:
-        squared_error = max(squared_error, _sum_squares(sessions.values()))
-    if noise and n <= _MAX_WIDENED:
-        widths = [(noise.variance / n, noise.freedom), *([(squared_error, freedom)] if squared_error else [])]
-        squared_error, freedom = max(widths, key=lambda width: student_t(width[1], ALPHA / 2) ** 2 * width[0])
-    return None if squared_error is None else Estimate(n, fmean(means), math.sqrt(squared_error), freedom)
+    squares = [_sum_squares(residuals.values()), _MIN_SCATTER**2 / rounds]
+    squares += [_sum_squares(sessions.values())] if len(sessions) > 1 else []
+    return Estimate(min(map(len, samples)), fmean(means), math.sqrt(max(squares)), rounds - 1)
 
 
 def _sum_squares(residuals: Iterable[float]) -> float:
@@ -200,7 +219,7 @@ def grade(figure: Estimate | None) -> Grade | None:
 
 def is_scattered(sample: Sample) -> bool:
     """Whether a figure is not repeatable: its repetitions suffice for a grade, but their own scatter is too wide."""
-    return len(sample) >= MIN_REPETITIONS and grade(estimate([sample])) is None
+    return len(sample) >= MIN_REPETITIONS and grade(_mean([sample])) is None
 
 
 def variance(values: Sequence[float]) -> float:
@@ -218,18 +237,19 @@ def ratio(pairs: Sequence[tuple[Sample, Sample]]) -> Estimate | None:
     """The ratio of two points of a campaign (first / second), or the mean ratio of several such pairs; None with fewer
     than two repetitions on a side.
 
-    Pairs that share rounds are compared round by round. Others (allocations of their own) by Welch's test.
+    Pairs that share most of their rounds are compared round by round. Others, such as of two allocations, by Welch's
+    test.
     """
     paired = [{key: a[key] - b[key] for key in a if key in b} for a, b in pairs]
-    if all(len(differences) > 1 for differences in paired):
-        return estimate(paired)
+    if all(len(common) > max(1, min(map(len, pair)) // 2) for common, pair in zip(paired, pairs, strict=True)):
+        return _mean(paired)
     return ratio_of_rounds(pairs)
 
 
 def ratio_of_rounds(pairs: Sequence[tuple[Sample, Sample]], noise: Noise | None = None) -> Estimate | None:
     """The same of points of two campaigns, by the scatter of the rounds within each: what differs between days is not
     in it. noise: as in `estimate`."""
-    a, b = (estimate([pair[side] for pair in pairs], noise) for side in (0, 1))
+    a, b = (_widen(_mean([pair[side] for pair in pairs]), noise) for side in (0, 1))
     return _subtract(a, b) if a and b else None
 
 
@@ -238,7 +258,7 @@ def ratio_of_sessions(pairs: Sequence[tuple[Sample, Sample]]) -> Estimate | None
 
     Sessions of both scatter alike, so their variances are pooled: a few sessions alone estimate theirs too poorly.
     """
-    a, b = (estimate([_means_of_sessions(pair[side]) for pair in pairs]) for side in (0, 1))
+    a, b = (_mean([_means_of_sessions(pair[side]) for pair in pairs]) for side in (0, 1))
     if a is None or b is None:
         return None
     freedom = a.freedom + b.freedom
@@ -303,10 +323,12 @@ def alpha_of_look(look: int) -> float:
 def repetitions_to_exclude(value: float, figure: Estimate) -> int | None:
     """The number of repetitions after which an interval with this center and scatter should exclude a value; None if it
     is above MAX_REPETITIONS."""
-    distance, error = abs(figure.log - math.log(value)), figure.error * math.sqrt(figure.n)
-    for n in range(figure.n + 1, MAX_REPETITIONS + 1):
-        if error * student_t(n - 1, figure.alpha / 2) / math.sqrt(n) < distance:
-            return n
+    distance = abs(figure.log - math.log(value))
+    samples = min(figure.n, round(figure.freedom) + 1)  # repetitions, or the sessions that set the interval
+    each, error = figure.n / samples, figure.error * math.sqrt(samples)
+    for more in range(samples + 1, MAX_REPETITIONS + 1):
+        if error * student_t(more - 1, figure.alpha / 2) / math.sqrt(more) < distance:
+            return math.ceil(more * each)
     return None
 
 
