@@ -362,9 +362,9 @@ def _exp(log: float) -> float:
 
 #: Minimum nights of a level (a single outlier is no shift), and minimum headlines that are tested against each other.
 MIN_NIGHTS, MIN_HEADLINES = 3, 3
-#: Assumed correlation of the nights in a row, which too few nights estimate; that of errors is estimated by all
-#: headlines.
-_NIGHT_CORRELATION, _MAX_CORRELATION = 0.4, 0.9
+#: Assumed correlation of a night with the next one, which a few weeks cannot estimate. False changes stay below 5 %
+#: over 30 looks while it is below 0.6 (simulated). That of the errors is estimated by all headlines.
+_NIGHT_CORRELATION, _MAX_CORRELATION = 0.35, 0.9
 #: Splits whose log-likelihood is this close to the maximum are in the range of a shift: 96 % of the ranges hold the
 #: true night (simulated; 2.5 is more than half of the 95 % quantile of chi squared, because nights are discrete).
 _LIKELIHOOD_RANGE = 2.5
