@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iosweep import units
-from iosweep.text import human_count, percent_change
+from iosweep.text import human_count
 
 
 def test_a_time_zone_that_python_cannot_represent_is_utc(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,4 +95,3 @@ def test_sizes_and_durations_are_written_for_people() -> None:
     assert {seconds: units.human_duration(seconds) for seconds in durations} == durations
     assert [human_count(n, "point") for n in (0, 1, 1200)] == ["0 points", "1 point", "1,200 points"]
     assert human_count(2, "entry", "entries") == "2 entries"
-    assert [percent_change(0.021), percent_change(-0.023), percent_change(-0.5, 0)] == ["+2.1", "−2.3", "−50"]

@@ -33,9 +33,9 @@ def test_style_types_and_documentation_are_clean(name: str, root: Path, tmp_path
 
 #: Room -> most lines and modules of Python that it may have. Take something away before you raise one.
 CEILINGS = {
-    "": (1_120, 8),
+    "": (1_110, 8),
     "analysis": (3_080, 11),
-    "commands": (3_180, 20),
+    "commands": (3_110, 20),
     "config": (1_900, 7),
     "files": (570, 3),
     "ingest": (410, 3),
@@ -50,7 +50,7 @@ CEILINGS = {
     "store": (1_020, 4),
     "tables": (1_430, 5),
     "target": (2_300, 8),
-    "tools": (4_270, 17),
+    "tools": (4_250, 17),
 }
 
 

@@ -23,20 +23,15 @@ def shortened(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``; did you mean `threads`?``, for the end of a sentence; empty if no known name is like it."""
-    near = difflib.get_close_matches(name, list(known), 1, cutoff)
+    near = difflib.get_close_matches(name, list(known), 1)
     return f"; did you mean `{near[0]}`?" if near else ""
 
 
 def human_count(count: int, one: str, many: str | None = None) -> str:
     """A number with its noun: 1 point, 24 points, 1,200 points."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
-def percent_change(share: float, digits: int = 1) -> str:
-    """A change in percent with its sign, and a minus instead of a hyphen: `+2.1`, `−2.3`."""
-    return f"{100 * share:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def some(names: Sequence[str], most: int = 6, more: str = "more", separator: str = ", ") -> str:

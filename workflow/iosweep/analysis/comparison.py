@@ -26,7 +26,7 @@ from iosweep.judge.statistics import ALPHA, Estimate, Sample
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import Conditions
 from iosweep.tables.reader import Campaign, Value
-from iosweep.text import human_count, percent_change
+from iosweep.text import human_count
 from iosweep.tools import Phase, parameters, phases
 
 #: Worse, better and differs: significant, and large enough to matter. Same: certainly too small to matter.
@@ -521,7 +521,7 @@ def write_change(estimate: Estimate) -> str:
 def _percent(share: float) -> str:
     if abs(share) < 0.0005:
         return f"{100 * abs(share):.1f}"
-    return percent_change(share, 1 if abs(share) < 0.995 else 0)
+    return f"{100 * share:+.{1 if abs(share) < 0.995 else 0}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def ends(estimate: Estimate) -> tuple[float, float]:
