@@ -34,6 +34,7 @@ from iosweep.judge.agreement import RepeatedFigure
 from iosweep.judge.statistics import GRADES, Estimate
 from iosweep.tables.columns import result_columns
 from iosweep.tables.reader import Campaign, CampaignDocument, ResultRow, TargetDirectory, read_row
+from iosweep.text import human_count
 
 #: Logarithms of figures.
 Logs = NDArray[numpy.float64]
@@ -408,7 +409,7 @@ def nights() -> Iterator[Case]:
     nights until a loss of one headline is found. All headlines of a night are alike but for 2 %."""
     for headlines in (1, 8):
         for keeps in (0.0, 0.5):
-            what = f"{headlines} headlines, sessions AR(1) {keeps:g}"
+            what = f"{human_count(headlines, 'headline')}, sessions AR(1) {keeps:g}"
             yield Case(what, partial(_nights, headlines, keeps), f"≤ {1 - QUIET:.0%}")
 
 
@@ -526,7 +527,8 @@ def main() -> int:
     with ProcessPoolExecutor(2) as pool:
         for table in arguments.table:
             cases = list(TABLES[table]())
-            print(f"\n{TABLES[table].__doc__}\n\n| {table} | found | goal | met |\n|---|---|---|---|")
+            about = " ".join((TABLES[table].__doc__ or "").split())
+            print(f"\n{about}\n\n| {table} | found | goal | met |\n|---|---|---|---|")
             for case, found in zip(cases, pool.map(partial(judge, arguments.campaigns), cases), strict=True):
                 texts, met = zip(*found, strict=True)
                 missed |= bool(case.goal) and not all(met)

@@ -34,6 +34,8 @@ Verdict = Literal["worse", "better", "differs", "undecided", "same"]
 SYMBOLS: Mapping[Verdict, str] = {"worse": "▼", "better": "▲", "differs": "≠", "undecided": "?", "same": "="}
 #: The smallest difference that matters, as a share: sessions on the same system seldom differ by more.
 AT_LEAST = 0.03
+#: The largest change that would have been found, as a share: of a larger one, nobody asks whether it was missed.
+_LARGEST = 1.0
 #: Maximum number of differences that the sentence names.
 _NAMED = 3
 #: Recommended number of sessions of pairs.
@@ -458,11 +460,13 @@ def _describe_rest(found: Comparison) -> str:
             return f"nothing {'else ' * bool(found.explained)}differs by more than {math.ceil(1000 * bound) / 10:g} %"
     sizes = []
     for smallest, of in zip(found.smallest, ("a point", "a whole phase"), strict=True):
-        if smallest is not None:
+        if smallest is not None and smallest <= _LARGEST:
             loss = smallest if lower_is_better(found.column) else smallest / (1 + smallest)
             sizes.append(f"of {math.ceil(100 * max(loss, found.at_least) - 1e-6):,} % of {of}")
     kind = "rise" if lower_is_better(found.column) else "loss"
     would = f"a {kind} {', or '.join(sizes)}{',' * (len(sizes) > 1)} would have been found"
+    if not sizes:
+        would = "the repetitions are too few, or scatter too much, to find any"
     return f"no {'other ' * bool(found.explained)}difference was found; {would}"
 
 
