@@ -133,6 +133,12 @@ def test_a_direction_needs_sessions_or_pairs() -> None:
     assert not against(campaign(1, days=days), campaign(2, days=(0.8, 1.1, 0.95))).explained
 
 
+def test_a_run_that_went_on_is_one_session() -> None:
+    """Its parts are of one day, so they do not show how much days differ."""
+    sides = [campaign(seed, days=(1.0, 1.0), session_number=1) for seed in (1, 2)]
+    assert (against(*sides).design, against(*sides).sessions) == ("rounds", (2, 2))
+
+
 def test_what_disturbs_a_round_disturbs_both_of_a_pair() -> None:
     days = (1.0, 0.5, 1.6)
     [one] = over(lambda *_: 0.9, days=days, seed=3).explained

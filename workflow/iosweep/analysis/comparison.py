@@ -19,7 +19,7 @@ from typing import Literal
 
 from iosweep.analysis import caveats, formats
 from iosweep.analysis.changes import Changed, find_changes
-from iosweep.analysis.summary import PointSummary, distinct, phase_order
+from iosweep.analysis.summary import PointSummary, distinct, phase_order, round_of
 from iosweep.config.criteria import METRICS
 from iosweep.judge import statistics
 from iosweep.judge.statistics import ALPHA, Estimate, Sample
@@ -189,8 +189,11 @@ def compare(matched: Matched, column: str = "", at_least: float = AT_LEAST) -> C
         if not lacking:  # empty samples: with a figure of zero
             measured.append((pair, (pair.b.collect(figure).logs or {}, pair.a.collect(figure).logs or {})))
     design: Design = "pairs" if matched.within else "sessions"
+    runs = measured
+    if not matched.within:
+        measured = [(pair, (_in_sessions(pair.b, b), _in_sessions(pair.a, a))) for pair, (b, a) in runs]
     if 2 * sum(not _obstacle(design, *one) for one in measured) < len(measured):
-        design = "rounds"
+        design, measured = "rounds", runs
     singles = []
     for pair, samples in measured:
         why = _obstacle(design, pair, samples)
@@ -220,6 +223,13 @@ def compare(matched: Matched, column: str = "", at_least: float = AT_LEAST) -> C
             for members in (singles, [group for group in groups if not group.name and not group.where])
         ),
     )
+
+
+def _in_sessions(result: PointSummary, sample: Sample) -> Sample:
+    """The sample by planned sessions. A run that was stopped and went on is one: its parts do not show by how much days
+    differ."""
+    planned = {round_of(row): row.session_number for row in result.rows}
+    return {(str(planned.get(key) or key[0] or "") or None, key[1]): log for key, log in sample.items()}
 
 
 def _count_sessions(sample: Sample) -> int:
