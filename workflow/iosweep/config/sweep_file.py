@@ -59,6 +59,7 @@ def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem
         "list_type": f"must be a list, for example {_LISTS.get(str(path[-1]), '[1, 2, 4]')}",
         "model_type": "must be a mapping of keys to values",
         "model_attributes_type": "must be a mapping of keys to values",
+        "dict_type": "must be a mapping of keys to values",
         "too_short": "is empty; give at least one value",
         "too_long": f"has more than {sections.MOST_VALUES:,} values; give fewer",
         "bool_type": "must be true or false",
@@ -172,7 +173,7 @@ def read(file: Path, given: Mapping[str, str] | None = None) -> Config:
 def _check_which(document: Document) -> list[Problem]:
     """The problem unless a configuration has either `target` or `targets`."""
     path: KeyPath = ("target", "directory")
-    match [key for key in ("target", "targets") if key in document.data]:
+    match [key for key in ("target", "targets") if document.data.get(key) is not None]:
         case []:
             return [document.problem((), "`target` is missing")]
         case [_, _] if path in document.given:
