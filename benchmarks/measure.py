@@ -36,7 +36,7 @@ class Size:
     slurm_points: int = 50
     long_pairs: int = 20  # of 5 s; 0: left out
     sleepers: int = 5  # of sampling.SLEEPERS
-    identical: int = 12  # campaigns
+    campaigns: int = 10  # side by side, for each loss
     honest: tuple[int, int] = (2, 3)  # repetitions of short phases and of long ones
     judged: bool = True  # False: too small to say whether a budget is met
 
@@ -54,7 +54,7 @@ QUICK = Size(
     slurm_rounds=2,
     slurm_points=5,
     long_pairs=0,
-    identical=2,
+    campaigns=2,
     honest=(1, 0),
     judged=False,
 )

@@ -63,7 +63,7 @@ def run(size: Size, work: Path) -> Iterator[Row]:
         devices = [stack.enter_context(_mounted(work / name)) for name in "ab"]
         for loss in LOSSES:
             with _throttled(devices, (1.0, 1 - loss)) as group:
-                found = [_measure(work, f"loss-{loss:.2f}-{number}", group) for number in range(size.identical)]
+                found = [_measure(work, f"loss-{loss:.2f}-{number}", group) for number in range(size.campaigns)]
             yield _row(loss, found)
 
 

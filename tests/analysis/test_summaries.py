@@ -250,12 +250,12 @@ def test_the_runner_and_the_report_agree_on_the_best_point_and_on_when_to_stop(t
     (allocation,), draw, seen = plan.allocations, random.Random(5), Counter[str]()
     for _ in range(100):
         known = {point.id: _repetitions_of(draw, point) for point in plan.points}
-        chose = {id: {n: own for n, own in results.items() if n < 7} for id, (results, _) in known.items()}
+        chose = {id: {n: own for n, own in results.items() if n < 1001} for id, (results, _) in known.items()}
         summary = summarize([one for _, rows in known.values() for one in rows])
         for contest, members in headline_groups(plan.points).items():
             best = headline.find_lowest_latency(summary) if contest.latency else headline.find_highest(summary)
             fresh = fresh_numbers(plan, allocation, {contest: members}, chose, ())
-            assert best and {best.result.point: [7]} == fresh
+            assert best and {best.result.point: [1001]} == fresh
             seen["suspect"] += any(one.verdict == "suspect" and not one.confirms for one in best.result.rows)
         wanted = remaining.open_before_confirming(allocation, chose, plan.points)
         for one in summary:
@@ -274,7 +274,7 @@ def _repetitions_of(draw: random.Random, point: Point) -> tuple[dict[int, Record
     level, noise = draw.uniform(90, 110), draw.choice([0.01, 0.3])
     target = MeasuredTarget(directory="/x", source="", fstype="", layout_is="")
     results, rows = {}, []
-    for number in [*range(1, count + 1), *([7] if draw.random() < 0.5 else [])]:
+    for number in [*range(1, count + 1), *([1001] if draw.random() < 0.5 else [])]:
         verdict = draw.choices(["valid", "suspect", "invalid"], [6, 3, 1])[0]
         rate = 0.0 if draw.random() < 0.01 else draw.lognormvariate(math.log(level), noise)
         latency = None if draw.random() < 0.1 else draw.uniform(1, 2)
@@ -286,7 +286,7 @@ def _repetitions_of(draw: random.Random, point: Point) -> tuple[dict[int, Record
             slurm=SlurmJob(job), rows=(PhaseVerdict(phase="rand_read", verdict=verdict, **figures),),
         )  # fmt: skip
         rows.append(
-            row(point=point.id, phase="rand_read", repetition=number, confirms=number == 7, verdict=verdict, nodes=1,
+            row(point=point.id, phase="rand_read", repetition=number, confirms=number == 1001, verdict=verdict, nodes=1,
                 ops_per_s=rate, latency_mean_s=latency, queue_depth=point.options["queue_depth"], hosts=host,
                 slurm_job=job, transfer_size_bytes=point.options["transfer_size"])
         )  # fmt: skip

@@ -283,9 +283,11 @@ def depth(plan: Plan, value: int) -> str:
 
 
 def measured(plan: Plan, rates: dict[int, list[float | None]]) -> Stored:
-    """Queue depth -> figures of its repetitions, from 1."""
+    """Queue depth -> figures of its repetitions in the first session; those that confirm come last."""
+    rule = plan.points[0].repetitions
+    numbers = [*rule.selecting(1, rule.max), *rule.confirming(1)]
     return {
-        depth(plan, qd): {n: result(depth(plan, qd), n, value) for n, value in enumerate(values, 1)}
+        depth(plan, qd): {n: result(depth(plan, qd), n, value) for n, value in zip(numbers, values, strict=False)}
         for qd, values in rates.items()
     }
 
@@ -297,14 +299,14 @@ def test_the_best_point_is_confirmed_once_all_points_are_measured(depths: Plan) 
     for rates, wanted in (
         (CHOSEN | {4: [29]}, {4: [2]}),
         # the lowest latency is that at depth 1, which alone has the lowest load: nothing was chosen there
-        (CHOSEN, {2: [3, 4, 5]}),
-        (CHOSEN | {2: [30, 31, 30]}, {2: [4, 5]}),
+        (CHOSEN, {2: [1001, 1002, 1003]}),
+        (CHOSEN | {2: [30, 31, 30]}, {2: [1002, 1003]}),
         (CHOSEN | {2: [30, 31, 5, 5, None]}, {}),  # fresh ones have no part in the choice
-        (CHOSEN | {2: [30, 31, 30, 30, 30], 4: [29, 99]}, {4: [3, 4, 5]}),  # another winner after a rerun
+        (CHOSEN | {2: [30, 31, 30, 30, 30], 4: [29, 99]}, {4: [1001, 1002, 1003]}),  # another winner after a rerun
     ):
         found = left(depths, measured(depths, rates), {}, HERE)
         assert found.get("1-node", {}) == {depth(depths, qd): numbers for qd, numbers in wanted.items()}, rates
-    for number, change in ((2, {"retry": "killed"}), (4, {"intact": False})):
+    for number, change in ((2, {"retry": "killed"}), (1002, {"intact": False})):
         stored = measured(depths, CHOSEN | {2: [30, 31, 30, 30, 30]})
         stored[depth(depths, 2)][number] = structs.replace(stored[depth(depths, 2)][number], **change)
         assert left(depths, stored, {}, HERE) == {"1-node": {depth(depths, 2): [number]}}, change
@@ -322,7 +324,7 @@ def test_what_cannot_be_measured_is_not_waited_for(depths: Plan) -> None:
     stored, lacks = measured(depths, CHOSEN | {4: []}), Missing(Needs(tool="fio"), "fio is not installed")
     missing = {depth(depths, 4): lacks}
     here = replace(HERE, tools={"fio": None})
-    assert left(depths, stored, missing, here) == {"1-node": {depth(depths, 2): [3, 4, 5]}}
+    assert left(depths, stored, missing, here) == {"1-node": {depth(depths, 2): [1001, 1002, 1003]}}
     # nor is the best point replaced by another one, where it cannot be measured again
     assert left(depths, stored, missing | {depth(depths, 2): lacks}, here) == {}
 
@@ -331,7 +333,7 @@ def test_each_allocation_confirms_its_own_best_point(tmp_path: Path) -> None:
     plan = make(tmp_path, document(axes={"nodes": [1, 2], "queue_depth": [1]}, repetitions=1, confirm=2))
     here = replace(HERE, launcher=None)
     found = left(plan, {p.id: {1: result(p.id, 1, 5.0)} for p in plan.points}, {}, here)
-    assert found == {a.name: {a.points[0].id: [2, 3]} for a in plan.allocations}
+    assert found == {a.name: {a.points[0].id: [1001, 1002]} for a in plan.allocations}
 
 
 def test_files_of_unlike_sizes_do_not_compete(tmp_path: Path) -> None:
@@ -417,7 +419,9 @@ def test_the_table_and_the_plan_agree_on_what_is_left(tmp_path: Path, kind: str)
         width, held = draw.choice((1, 2, 8)), draw.random()
         for point in made.plan.points:
             load = min(int(point.options["queue_depth"]) * point.nodes, width)
-            for number in range(1, point.repetitions.last + 1):
+            rule = point.repetitions
+            sessions_of = range(1, rule.sessions + 1)
+            for number in (n for s in sessions_of for n in (*rule.selecting(s, rule.max), *rule.confirming(s))):
                 if draw.random() < (held / 4 if point.repetitions.confirms(number) else held):
                     figures = {}
                     for phase in point.phases:

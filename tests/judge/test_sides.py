@@ -43,6 +43,6 @@ def test_a_climb_ends_when_all_sides_have_ended(tmp_path: Path) -> None:
 def test_the_best_point_is_confirmed_on_all_sides(tmp_path: Path) -> None:
     plan = planned(tmp_path, [1, 2, 4], confirm=2)
     rates = {(depth, engine): float(depth) for depth in (1, 2, 4) for engine in ENGINES} | {(4, "io_uring"): 9.0}
-    confirmed = {p.id: [2, 3] for p in plan.points if side(p)[0] in (1, 4)}  # 1 has the latency
+    confirmed = {p.id: [1001, 1002] for p in plan.points if side(p)[0] in (1, 4)}  # 1 has the latency
     assert left(plan, measured(plan, rates), {}, HERE) == {"1-node": confirmed}
     assert forecast.forecast_of(plan).repetitions == 6 + 4 * 2

@@ -31,17 +31,18 @@ from iosweep.config.sections import (
     size,
     suggest_known,
 )
-from iosweep.config.sweeps import MAX_CONFIRM, MAX_SESSIONS, RepetitionRule
+from iosweep.config.sweeps import MAX_CONFIRM, MAX_REPETITIONS, MAX_SESSIONS, RepetitionRule
 from iosweep.tools import Option, Tool, parameters, tools
 from iosweep.tools.axes import TARGET, settable
-from iosweep.units import MOST_COUNT
+
+RepetitionCount: Any = count(1, MAX_REPETITIONS)
 
 
 class Repetitions(Strict):
     """How often a point is measured: at least `min`, then until the interval is narrow enough, at most `max`."""
 
-    min: Count = Field(5, description="Smallest number of repetitions. Default: 5.")
-    max: Count = Field(10, description="Largest number of repetitions. Default: 10.")
+    min: RepetitionCount = Field(5, description="Smallest number of repetitions. Default: 5.")
+    max: RepetitionCount = Field(10, description="Largest number of repetitions. Default: 10.")
     until_ci95_half_width: Share = Field(
         0.05,
         description="Stop when the 95 % confidence interval of every phase's headline is within this share. Default:"
@@ -55,9 +56,9 @@ class Repetitions(Strict):
 def _repetitions(value: object) -> object:
     if isinstance(value, dict | Repetitions):
         return value
-    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_COUNT:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_REPETITIONS:
         return Repetitions.model_construct(min=value, max=value, until_ci95_half_width=None)  # type: ignore[arg-type]
-    allowed = f"a whole number from 1 to {MOST_COUNT}, or {{min, max, until_ci95_half_width}}"
+    allowed = f"a whole number from 1 to {MAX_REPETITIONS}, or {{min, max, until_ci95_half_width}}"
     raise ValueError(f"not a number of repetitions; write {allowed}")
 
 
@@ -67,7 +68,7 @@ RepetitionsField = Annotated[
     Repetitions,
     BeforeValidator(_repetitions),
     WithJsonSchema(
-        {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MOST_COUNT}, Repetitions.model_json_schema()]}
+        {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_REPETITIONS}, Repetitions.model_json_schema()]}
     ),
 ]
 

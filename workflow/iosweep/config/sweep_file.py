@@ -16,14 +16,13 @@ from pydantic import BaseModel, ValidationError
 
 from iosweep.config import criteria, models, sections
 from iosweep.config.sections import suggest_known
-from iosweep.config.sweeps import Config, Sweep
+from iosweep.config.sweeps import MAX_REPETITIONS, Config, Sweep
 from iosweep.config.yaml_lines import COMMAND_LINE, Document, KeyPath, dotted, load, written
 from iosweep.errors import ConfigError, Problem
 from iosweep.target.directory import directory_of
 from iosweep.text import human_count, shortened
 from iosweep.tools import Option, Tool, Value, tools
 from iosweep.tools.axes import NODES, TARGET, settable
-from iosweep.units import MOST_COUNT
 
 
 def validated(document: Document, model: type[BaseModel]) -> tuple[Any, list[Problem]]:
@@ -271,7 +270,7 @@ def _scaled(sweep: Sweep, scale: Any) -> Sweep:
         bound = getattr(scale, name, None)
         return min(value, bound) if bound is not None and isinstance(value, int) else value
 
-    most = scale.repetitions or MOST_COUNT
+    most = scale.repetitions or MAX_REPETITIONS
 
     def kept(partial: Mapping[str, tuple[Value, ...]]) -> dict[str, tuple[Value, ...]]:
         """A condition without the values that are out of bounds: the scaled axes do not have them."""

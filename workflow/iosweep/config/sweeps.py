@@ -72,8 +72,10 @@ class Config:
         return self.documents[0].problem(("accept", criterion.name), message)
 
 
-#: Maximum fresh repetitions of a best point, maximum sessions of a campaign.
-MAX_CONFIRM, MAX_SESSIONS = 100, 100
+#: Maximum repetitions of a point in a session, fresh repetitions of a best point, and sessions of a campaign.
+MAX_REPETITIONS, MAX_CONFIRM, MAX_SESSIONS = 1000, 100, 100
+#: Numbers of repetitions that are kept for each session.
+_NUMBERS = 10_000
 
 
 class RepetitionRule(Part, frozen=True, forbid_unknown_fields=True):
@@ -81,8 +83,9 @@ class RepetitionRule(Part, frozen=True, forbid_unknown_fields=True):
 
     confirm: fresh repetitions of a point that is the best of its phase.
 
-    A session has rounds 1 to `max`, and those after it confirm. Repetitions are numbered through all sessions, so a
-    number alone says in which session it was, and whether it chose the best point or confirms it.
+    Session s has the numbers after 10,000 (s - 1): 1 to 1,000 choose the best point, and those after 1,000 confirm it.
+    A number never depends on the rule: with another rule, what is stored stays what it was, and the same number is the
+    same round of all points.
     """
 
     min: Some
@@ -91,33 +94,23 @@ class RepetitionRule(Part, frozen=True, forbid_unknown_fields=True):
     confirm: Count = 0
     sessions: Some = 1
 
-    @property
-    def rounds(self) -> int:
-        """The most rounds of a session."""
-        return self.max + self.confirm
-
-    @property
-    def last(self) -> int:
-        """The highest number that a repetition may have."""
-        return self.sessions * self.rounds
-
     def session_of(self, number: int) -> int:
         """The session of a repetition."""
-        return (number - 1) // self.rounds + 1
+        return (number - 1) // _NUMBERS + 1
 
     def round_of(self, number: int) -> int:
         """The round of a repetition within its session."""
-        return (number - 1) % self.rounds + 1
+        return (number - 1) % _NUMBERS + 1
 
     def confirms(self, number: int) -> bool:
         """Whether a repetition has no part in the choice of the best point."""
-        return self.round_of(number) > self.max
+        return self.round_of(number) > MAX_REPETITIONS
 
     def selecting(self, session: int, count: int) -> range:
         """The numbers of the first `count` repetitions of a session."""
-        first = (session - 1) * self.rounds + 1
+        first = (session - 1) * _NUMBERS + 1
         return range(first, first + count)
 
     def confirming(self, session: int) -> range:
         """The numbers of the repetitions of a session that confirm."""
-        return self.selecting(session, self.rounds)[self.max :]
+        return self.selecting(session, MAX_REPETITIONS + self.confirm)[MAX_REPETITIONS:]
