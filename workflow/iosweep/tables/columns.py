@@ -52,8 +52,7 @@ _IDENTITY = _table(
 campaign string Name of the campaign.
 sweeps string Sweeps that contain the point, joined by commas.
 point string Id of the point: readable name and a hash of everything that determines it.
-repetition int Number of the repetition: from 1; from 1,001 if it confirms a best point; plus 10,000 for each earlier
-  session.
+repetition int Number of the repetition: from 1, from 1,001 if it confirms; plus 10,000 for each earlier session.
 attempt int Number of the try of that repetition that counts, from 1.
 phase string Phase: seq_write, seq_read, rand_write, rand_read, seq_mixed, rand_mixed; create, stat, read, delete
   (files); dir_create, dir_stat, dir_rename, dir_delete. Null where a file does not tell.
