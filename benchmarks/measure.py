@@ -33,7 +33,7 @@ class Size:
     merged_in_full: int = 0  # 0: left out
     report_rows: int = 1000
     slurm_rounds: int = 4
-    slurm_points: int = 50
+    slurm_repetitions: int = 10
     long_pairs: int = 20  # of 5 s; 0: left out
     sleepers: int = 5  # of sampling.SLEEPERS
     campaigns: int = 10  # side by side, for each loss
@@ -52,7 +52,7 @@ QUICK = Size(
     merged_results=1000,
     report_rows=200,
     slurm_rounds=2,
-    slurm_points=5,
+    slurm_repetitions=3,
     long_pairs=0,
     campaigns=2,
     honest=(1, 0),
@@ -76,7 +76,7 @@ SIZES = {
             merged_in_full=20,
             report_rows=50,
             slurm_rounds=1,
-            slurm_points=2,
+            slurm_repetitions=2,
             sleepers=2,
             honest=(0, 0),
         ),

@@ -16,7 +16,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-import cluster
 import fidelity
 import harness
 import honest
@@ -37,10 +36,10 @@ BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
     "plan": planning.run,
     "tables": merging.run,
     "report": reporting.run,
-    "slurm": cluster.run,
+    "slurm": scale.two_nodes,
     "honest": honest.run,
     "side_by_side": side_by_side.run,
-    "scale": scale.run,
+    "scale": scale.many_nodes,
 }
 #: These take long, and only run where they are named.
 ON_REQUEST = ("honest", "scale", "side_by_side")

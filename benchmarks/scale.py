@@ -1,9 +1,9 @@
-"""What a repetition over many nodes takes beside a bare `srun --multi-prog` of the same fio, in turn.
+"""What a repetition over several nodes takes beside a bare `srun --multi-prog` of the same fio, in turn.
 
     python benchmarks/scale.py --nodes 128 --rounds 3
 
-The nodes are those of the test cluster, so all of them share the CPUs of this machine: absolute figures say little, the
-ratio of both ways, measured in one run, says what the harness adds.
+The nodes are those of the test cluster (tests/support/slurm.py): a true Slurm, in namespaces of this machine. All of
+them share its CPUs: absolute figures say little, the ratio of both ways, measured in one run, says what iosweep adds.
 """
 
 from __future__ import annotations
@@ -26,27 +26,44 @@ from pathlib import Path
 from msgspec.structs import replace
 
 import campaigns
-import cluster
 from iosweep.plan.launchers import SLURM_LAUNCHERS
 from iosweep.plan.model import Plan
 from iosweep.run.repetition import tool_commands
 from iosweep.store.record import Record
 from iosweep.store.store import Store, unpack_archive
-from measure import IOSWEEP, CannotRun, Row, Size, child, seconds
+from measure import IOSWEEP, ROOT, CannotRun, Row, Size, child, seconds
 
-sys.path.append(str(cluster.ROOT / "tests/support"))
+sys.path.append(str(ROOT / "tests/support"))
 import slurm  # the test cluster
 
-#: Wall time of a repetition through iosweep, as a multiple of the bare srun's.
-MOST_RATIO = 1.5
+#: Time of a repetition through iosweep, as a multiple of the bare srun's over many nodes, and beyond it on two.
+MOST_RATIO, MOST_BEYOND_S = 1.5, 0.2
 _PHASE_TIME = "1s"
 
 
-def run(size: Size, work: Path) -> Iterator[Row]:
-    if size.judged:
-        yield from measured(work, nodes=128, rounds=3)
-    else:
-        yield from measured(work, nodes=4, rounds=1, judged=False, repetitions=2)
+@contextmanager
+def cluster(work: Path, workers: int) -> Iterator[slurm.Cluster]:
+    """A cluster with so many workers. Its work/target is in memory, so that the noise of a disk has no part in it; so
+    is work/lock, for its own locks. Raises CannotRun."""
+    if reason := slurm.missing():
+        raise CannotRun(reason.removeprefix("slurm: "))
+    # Where Python must not keep bytecode, every start compiles libraries for a second or two: not what is measured.
+    try:
+        with slurm.Cluster({**slurm.MPI_ENVIRONMENT, "PYTHONDONTWRITEBYTECODE": ""}, workers=workers) as up:
+            for place in (work / "target", work / "lock"):
+                place.mkdir()
+                up.run(["mount", "-t", "tmpfs", "tmpfs", place])
+            yield up
+    except slurm.ClusterError as error:
+        raise RuntimeError(str(error)) from None
+
+
+def two_nodes(size: Size, work: Path) -> Iterator[Row]:
+    yield from measured(work, 2, size.slurm_rounds, size.judged, size.slurm_repetitions)
+
+
+def many_nodes(size: Size, work: Path) -> Iterator[Row]:
+    yield from measured(work, 128, rounds=3) if size.judged else measured(work, 4, 1, judged=False, repetitions=2)
 
 
 def measured(work: Path, nodes: int, rounds: int, judged: bool = True, repetitions: int = 4) -> Iterator[Row]:
@@ -54,7 +71,7 @@ def measured(work: Path, nodes: int, rounds: int, judged: bool = True, repetitio
     if shutil.which("fio") is None:
         raise CannotRun("fio is not on PATH")
     hosts = [f"w{k + 1}" for k in range(nodes)]
-    with Meter() as meter, cluster.cluster(work, workers=nodes) as up, _held(up, hosts) as job:
+    with Meter() as meter, cluster(work, workers=nodes) as up, _held(up, hosts) as job:
         made = _planned(work, nodes, repetitions)
         plan_file = campaigns.written(made, work, "scale")
         results = plan_file.parent.parent
@@ -76,10 +93,11 @@ def measured(work: Path, nodes: int, rounds: int, judged: bool = True, repetitio
         for kind, took in (("wall", _wall), ("CPU", meter.cpu)):
             beside, own = (statistics.median(map(took, spans)) for spans in (bare, ours))
             if beside == beside:  # not NaN
+                beyond = nodes == 2 and kind == "wall"
                 yield Row(
                     "scale", f"{kind} of {what}", many, seconds(own), f"srun --multi-prog {seconds(beside)}",
-                    f"{own / beside:.2f}", f"≤ {MOST_RATIO} × srun" if judged else "",
-                    own <= MOST_RATIO * beside if judged else None,
+                    f"{own / beside:.2f}", f"≤ srun + {MOST_BEYOND_S} s" if beyond else f"≤ {MOST_RATIO} × srun",
+                    own <= (beside + MOST_BEYOND_S if beyond else MOST_RATIO * beside) if judged else None,
                 )  # fmt: skip
         starts, ends = statistics.median(map(_wall, once[::2])), statistics.median(map(_wall, once[1::2]))
         yield Row("scale", f"start of a job of {nodes} nodes, until it measures", f"{rounds}×", seconds(starts))
