@@ -5,34 +5,28 @@ stand-ins for the rest, and IOSWEEP_ROOT puts every path it touches below the te
 here needs root or a Debian.
 """
 
-import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from waiting import PATIENCE_S, over, wait_for
+from waiting import PATIENCE_S
 
 pytestmark = pytest.mark.local
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "debian-packages"
-REAL_PROGRAMS = ["cat", "chmod", "flock", "grep", "mktemp", "mv", "rm", "tail"]
+REAL_PROGRAMS = ["cat", "chmod", "cp", "flock", "grep", "mktemp", "mv", "rm", "tail"]
 
 # Each call of apt-get leaves a line in `calls`: the policy that is in force, then the arguments.
-# A fifo `hold` keeps an install waiting, which then leaves the policy that is in force at its end.
+# $BEFORE is what happens in its middle.
 APT_GET = """#!/bin/sh
+eval "$BEFORE"
 policy=none
 if [ -x "$IOSWEEP_ROOT/usr/sbin/policy-rc.d" ]; then "$IOSWEEP_ROOT/usr/sbin/policy-rc.d"; policy=$?; fi
 echo "policy=$policy frontend=$DEBIAN_FRONTEND $*" >>"$STATE/calls"
-if [ -p "$STATE/hold" ]; then
-    read -r go <"$STATE/hold"
-    "$IOSWEEP_ROOT/usr/sbin/policy-rc.d"
-    echo "policy=$? at the end" >>"$STATE/calls"
-fi
 """
 DPKG_QUERY = """#!/bin/sh
 for name; do :; done
@@ -77,26 +71,13 @@ class Machine:
         (self.root / f"proc/{pid}").mkdir()
         (self.root / f"proc/{pid}/comm").write_text(f"{name}\n")
 
-    @contextmanager
-    def start(self, *names: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
-        """The script in a process group of its own, of which nothing is left afterwards."""
-        process = subprocess.Popen(
-            ["/bin/sh", SCRIPT, *names],
-            env={"PATH": str(self.bin), "IOSWEEP_ROOT": str(self.root), "STATE": str(self.state),
-                 "TMPDIR": str(self.state)} | environment,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        )  # fmt: skip
-        try:
-            yield process
-        finally:
-            with suppress(ProcessLookupError):  # the usual case: it has ended by itself
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-
     def run(self, *names: str, **environment: str) -> tuple[int, str, str]:
-        with self.start(*names, **environment) as process:
-            out, err = process.communicate(timeout=PATIENCE_S)
-            return process.returncode, out, err
+        own = {"PATH": str(self.bin), "IOSWEEP_ROOT": str(self.root), "STATE": str(self.state)}
+        done = subprocess.run(
+            ["/bin/sh", SCRIPT, *names], env=own | {"TMPDIR": str(self.state)} | environment,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout, done.stderr
 
     def calls(self) -> list[str]:
         path = self.state / "calls"
@@ -155,50 +136,25 @@ def test_what_is_no_name_of_a_package_installs_nothing(machine: Machine) -> None
 OWN = "#!/bin/sh\n# the machine's own\nexit 104\n"
 
 
-def own_policy(machine: Machine) -> None:
-    machine.policy.write_text(OWN)
-    machine.policy.chmod(0o750)
-
-
 def assert_own_policy(machine: Machine) -> None:
     assert machine.policy.read_text() == OWN
     assert machine.policy.stat().st_mode & 0o777 == 0o750
     assert not machine.saved.exists()
 
 
-@contextmanager
-def held_install(machine: Machine) -> Iterator[tuple[subprocess.Popen[str], Callable[[], int]]]:
-    """The script, while its apt-get is in the middle of an install, and what lets one apt-get go on.
-
-    Nothing of it outlives the block.
-    """
-    os.mkfifo(machine.state / "hold")
-    # One end stays open: what is written waits for the next reader, and none meets the end of the file before.
-    end = os.open(machine.state / "hold", os.O_RDWR)
-    try:
-        with machine.start("fio") as process:
-            wait_for(machine.calls, over=over(process))
-            yield process, lambda: os.write(end, b"go\n")
-    finally:
-        os.close(end)
-
-
 def test_a_signal_waits_for_apt_and_then_cleans_up(machine: Machine) -> None:
-    own_policy(machine)
-    with held_install(machine) as (process, let_go):
-        process.send_signal(signal.SIGTERM)
-        let_go()
-        assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
-    assert machine.calls()[-1] == "policy=101 at the end", "services could start while packages are being configured"
+    machine.policy.write_text(OWN)
+    machine.policy.chmod(0o750)
+    assert machine.run("fio", BEFORE="kill -TERM $PPID")[0] == 128 + signal.SIGTERM
+    [call] = machine.calls()
+    assert call.startswith("policy=101 "), "services could start while packages are being configured"
     assert_own_policy(machine)
 
 
 def test_the_run_after_a_kill_puts_the_policy_back(machine: Machine) -> None:
-    own_policy(machine)
-    with held_install(machine) as (process, _):
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait(PATIENCE_S)
-    assert machine.saved.read_text() == OWN
-    (machine.state / "hold").unlink()
+    machine.run("fio", BEFORE=f"cp '{machine.policy}' '{machine.state}/ours'")
+    shutil.move(machine.state / "ours", machine.policy)
+    machine.saved.write_text(OWN)
+    machine.saved.chmod(0o750)
     assert machine.run("fio")[0] == 0
     assert_own_policy(machine)
