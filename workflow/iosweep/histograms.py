@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
+from operator import sub
 
 #: Bytes or operations per second: a tool that reports more is wrong. Many of these can still be added up.
 LARGEST_RATE = float(1 << 50)
@@ -102,13 +103,17 @@ class Histogram:
         return Histogram(first, tuple(int(count or 0) for count in counts))
 
     @staticmethod
-    def merged(histograms: Iterable[Histogram]) -> Histogram | None:
+    def merged(histograms: Sequence[Histogram]) -> Histogram | None:
         """The exact sum; None of no histograms."""
-        bins: dict[int, int] = {}
-        for histogram in histograms:
-            for number, count in enumerate(histogram.counts, histogram.first):
-                bins[number] = bins.get(number, 0) + count
-        return Histogram.of_bins(bins)
+        if not histograms:
+            return None
+        first = min(histogram.first for histogram in histograms)
+        end = max(histogram.first + len(histogram.counts) for histogram in histograms)
+        return Histogram(first, tuple(map(sum, zip(*(h._between(first, end) for h in histograms), strict=True))))
+
+    def _between(self, first: int, end: int) -> tuple[int, ...]:
+        """The counts of wider bounds."""
+        return (0,) * (self.first - first) + self.counts + (0,) * (end - self.first - len(self.counts))
 
     @property
     def lowest_s(self) -> float:
@@ -126,11 +131,8 @@ class Histogram:
 
     def without(self, part: Histogram) -> Histogram:
         """The rest of a sum of histograms without one of them."""
-        counts = [*self.counts]
-        for number, count in enumerate(part.counts, part.first):
-            if count:  # a sum does not begin and end with empty bins
-                counts[number - self.first] -= count
-        return Histogram(self.first, tuple(counts))
+        counts = part._between(self.first, self.first + len(self.counts))
+        return Histogram(self.first, tuple(map(sub, self.counts, counts)))
 
     def percentile(self, percent: float) -> float:
         """The latency in seconds below which this percent of the I/Os are, interpolated inside a bin on its logarithmic

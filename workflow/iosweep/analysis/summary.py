@@ -188,7 +188,7 @@ class PointSummary:
         """Latencies in seconds below which these percents of the I/Os of the repetitions that select are; `percents`
         ascend. Empty without histograms; the list ends where few I/Os are above."""
         rows = [row for row in self.rows if not row.confirms]
-        merged = Histogram.merged(_find_histograms(rows, self.histograms()).values())
+        merged = Histogram.merged([*_find_histograms(rows, self.histograms()).values()])
         figures = {percent: self.figure(column) for column, percent in PERCENTILES.items()}
         found = zip(percents, merged.percentiles(percents) if merged else (), strict=False)
         return [figures.get(percent) or latency_s for percent, latency_s in found]
@@ -333,7 +333,7 @@ def _merge(
 ) -> tuple[dict[Round, float], Sample | None]:
     """(the percentile of each repetition, the sample of that of all their I/Os together); no values if too few I/Os are
     beyond it. values: percentiles of the tool, which has finer bins; repetitions with few I/Os have none."""
-    total = Histogram.merged(parts.values())
+    total = Histogram.merged([*parts.values()])
     if total is None or not (merged := total.percentiles([percent])):
         return {}, None
     each = {key: values.get(key) or part.percentile(percent) for key, part in parts.items()}

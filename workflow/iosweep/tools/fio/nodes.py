@@ -73,7 +73,7 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     figures["start_skew_s"] = max(begins) - min(begins)
     each_node = {name: parsed for name, (parsed, _) in nodes.items()}
     own = [parsed.evidence.latencies for parsed in each_node.values()]
-    latencies = None if None in own else Histogram.merged(one for one in own if one)
+    latencies = None if None in own else Histogram.merged([one for one in own if one])
     evidence = replace(
         evidence, errors=errors, each_node=each_node, windows=windows, windows_error_s=error_s, latencies=latencies
     )
