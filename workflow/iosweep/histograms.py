@@ -41,7 +41,7 @@ class NodeRate:
 class Series:
     """A quantity of one node, or of one of its workers, at even intervals of a phase.
 
-    name: the quantity with its unit, as a column has it (`ops_per_s`, `page_cache_bytes`); values: one for each
+    name: the quantity with its unit, as a column has it (`ops_per_s`); values: one for each
     interval of `interval_s` seconds, NaN where nothing was read; begin_s: when the first interval began, in seconds
     since the command's start; host, worker: as in NodeRate.
     """

@@ -7,7 +7,7 @@
 | pinning.py | `pinning` and `cpus` of a campaign -> the CPU of each rank or worker, or Refused |
 | environment.py | the environment variables that tools get |
 | process.py | runs a program within limits of time and output; ends it; stops cleanly |
-| monitor.py | watches a node while a command runs: calls ranks.py, load.py, counters.py, and takes samples itself |
+| monitor.py | watches a node while a command runs: calls ranks.py and load.py, and reads counters.py each second |
 | ranks.py | CPU masks of every thread of ranks and workers; the bytes that each MPI rank moved |
 | load.py | who used the CPUs; CPU quotas |
 | counters.py | the bytes that devices, clients and networks moved |

@@ -163,9 +163,9 @@ class IoCounters:
 
     def moved(self, before: Reading, after: Reading) -> Moved:
         """Bytes between two readings, without `tool_*`."""
-        device = _between(before.device, after.device)
-        client = _between(before.client, after.client)
-        network = _between(before.network, after.network)
+        device = between(before.device, after.device)
+        client = between(before.client, after.client)
+        network = between(before.network, after.network)
         began, ended = before.flushes, after.flushes
         return Moved(
             device=", ".join(self.devices),
@@ -319,7 +319,7 @@ def _sum(counts: Iterable[Bytes | None]) -> Bytes | None:
     return Bytes(sum(count.read for count in present), sum(count.written for count in present))
 
 
-def _between(before: Bytes | None, after: Bytes | None) -> Bytes | None:
+def between(before: Bytes | None, after: Bytes | None) -> Bytes | None:
     """Bytes between two readings; None if a counter was reset (a module was reloaded, an interface replaced)."""
     if before is None or after is None or after.read < before.read or after.written < before.written:
         return None

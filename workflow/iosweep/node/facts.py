@@ -18,7 +18,7 @@ from msgspec import structs
 
 from iosweep.files.documents import Count, Document, Integer, Part
 from iosweep.node.cpus import Reserved, ReservedSource, Topology, find, listed, parse, parsed
-from iosweep.node.procfs import entries, field, number, text
+from iosweep.node.procfs import entries, field, number, size, text
 from iosweep.text import printable
 
 
@@ -138,7 +138,7 @@ def collect_cpus(reserved_cpus: str | None = None, root: Path = Path("/")) -> No
         reserved_sources=reserved.sources,
         numa=tuple(
             NumaNode(
-                node, _cpu_list(text(folder / "cpulist")), _bytes(field(folder / "meminfo", f"Node {node} MemTotal"))
+                node, _cpu_list(text(folder / "cpulist")), size(field(folder / "meminfo", f"Node {node} MemTotal"))
             )
             for node, folder in sorted((int(p.name[4:]), p) for p in folders if p.name[4:].isdecimal())
         ),
@@ -168,11 +168,11 @@ def collect(
         governor=", ".join(sorted(governors)) or None,
         clocksource=text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource"),
         transparent_hugepages=hugepages.partition("[")[2].partition("]")[0] or None,
-        memory_bytes=_bytes(field(memory, "MemTotal")),
+        memory_bytes=size(field(memory, "MemTotal")),
         nics=tuple(sorted([*interfaces(root), *infiniband(root)], key=lambda nic: nic.name)),
         fstype=target["fstype"],
         mount=printable(target["mount"]),
-        memory_available_bytes=_bytes(field(memory, "MemAvailable")),
+        memory_available_bytes=size(field(memory, "MemAvailable")),
         target_bytes=room["used_bytes"] + room["free_bytes"] if room else None,
         target_free_bytes=room.get("free_bytes"),
         target_inodes=inodes or None,
@@ -183,12 +183,6 @@ def collect(
 def _cpu_list(text: str | None) -> str | None:
     """A list of CPUs as the kernel writes it; None for any other text."""
     return listed(parsed(text)) or None
-
-
-def _bytes(text: str | None) -> int | None:
-    """24684092 kB -> bytes"""
-    kib = number((text or "").partition(" kB")[0])
-    return None if kib is None else round(kib * 1024)
 
 
 def interfaces(root: Path) -> Iterator[Nic]:

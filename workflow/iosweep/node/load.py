@@ -291,18 +291,15 @@ def _threads(kind: Kind, key: Key, fields: list[bytes]) -> dict[Key, Process]:
 
 def cpu_times(stat: bytes, reserved: CpuSet = NO_CPUS) -> Cpus:
     """Busy, total and stolen ticks of the CPUs from the text of /proc/stat. Pure."""
-    ticks = {cpu: values for cpu, values in cpu_ticks(stat).items() if cpu not in reserved}
+    lines = re.findall(rb"^cpu(\d+) (.*)$", stat.partition(b"\nintr")[0], re.MULTILINE)
+    # user, nice, system, idle, iowait, irq, softirq and steal
+    each_cpu = {int(cpu): [*map(int, values.split()[:8]), *[0] * 8][:8] for cpu, values in lines}
+    ticks = {cpu: values for cpu, values in each_cpu.items() if cpu not in reserved}
     each = {cpu: Cpu(sum(values[:3]), sum(values)) for cpu, values in ticks.items()}
     counts = dict(re.findall(rb"^(btime|ctxt|processes) (\d+)$", stat, re.MULTILINE))
     machine = MachineCounters(*(int(counts.get(name, 0)) for name in (b"btime", b"ctxt", b"processes")))
     busy, total = sum(cpu.busy for cpu in each.values()), sum(cpu.total for cpu in each.values())
     return Cpus(busy, total, sum(values[7] for values in ticks.values()), machine, each)
-
-
-def cpu_ticks(stat: bytes) -> dict[int, list[int]]:
-    """CPU -> ticks of user, nice, system, idle, iowait, irq, softirq and steal, from the text of /proc/stat. Pure."""
-    lines = re.findall(rb"^cpu(\d+) (.*)$", stat.partition(b"\nintr")[0], re.MULTILINE)
-    return {int(cpu): [*map(int, values.split()[:8]), *[0] * 8][:8] for cpu, values in lines}
 
 
 # From snapshots to shares

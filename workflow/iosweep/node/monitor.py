@@ -1,29 +1,24 @@
-"""Monitoring of a node while a command runs: `NodeWatch` runs three probes in a thread, `Monitor` samples each second.
+"""Monitoring of a node while a command runs: `NodeWatch` runs three probes in a thread.
 
-The probes are the ranks or workers (ranks.py), the users of the CPUs (load.py), and `Monitor`: CPUs, memory, network,
-the target's block devices and client. Nothing on the target is read. Samples are stored as a stream, a line of JSON for
-each node, which `series` reads.
+The probes are the ranks or workers (ranks.py), the users of the CPUs (load.py), and each second the counters of the
+target's block devices and client (counters.py), whose rates are stored as a stream, a line of JSON for each node.
 """
 
 from __future__ import annotations
 
 import math
-import os
-import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 from msgspec import structs
 
 from iosweep.histograms import Series
 from iosweep.node import load, procfs
-from iosweep.node.counters import IoCounters, Moved, Reading
-from iosweep.node.cpus import NO_CPUS, CpuSet
+from iosweep.node.counters import IoCounters, Moved, Reading, between
 from iosweep.node.load import Job, NodeLoad, Snapshot, Surroundings
 from iosweep.node.ranks import ExpectedProcesses, Looks, Sampler
 
@@ -33,10 +28,8 @@ _RANKS_BEGIN_S, _LOAD_BEGIN_S = 0.02, 0.2
 #: Interval between snapshots of the load: this factor of the time since the start, but at most this time; and the share
 #: of one CPU that snapshots may take.
 _APART, _LONGEST_S, _COST = 0.5, 10.0, 1 / 150
-#: Seconds between samples; doubled whenever there are more than this many samples.
+#: Seconds between readings of counters; doubled whenever there are more than this many readings.
 INTERVAL_S, _MOST = 1.0, 1200
-#: The kernel counts CPU time in ticks.
-_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 class Watched(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +43,7 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
     load: NodeLoad | None = None
     #: The looks of ranks.Sampler.
     cpus: Looks | None = None
-    #: Stream of Monitor.
+    #: Rates over time (`encoded`).
     monitor: bytes = b""
     #: Stream of ranks.Progress.
     progress: bytes = b""
@@ -71,12 +64,12 @@ class NodeWatch:
         expected: ExpectedProcesses | None = None,
         among: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        self._counters, self._before = counters, counters.read()
+        self._counters, self._readings, self._interval_s = counters, [counters.read()], INTERVAL_S
+        self._dirty_bytes, self._host = dirty_bytes(), around.host
         self._quotas = load.quotas()
         self._reader, self._snapshots = load.Reader(around, job), list[Snapshot]()
         # outside of a job we wait for every process that ends, so that two snapshots are enough, unless CPUs are bound
         self._between = job is not None or bool(self._reader.bound)
-        self._monitor = Monitor(NO_CPUS.union(*self._reader.bound), counters, around.host)
         self._sampler = Sampler(expected, among, around.host) if expected else None
         self._began = time.monotonic()
         self._stop = threading.Event()
@@ -85,15 +78,14 @@ class NodeWatch:
 
     def end(self, silent_s: float = 0.0) -> Watched:
         """Stop watching. `silent_s`: see ranks.Sampler.end."""
-        after = self._counters.read()
+        last = self._counters.read()
         self._stop.set()
         self._thread.join()
-        if self._snapshots:
-            self._monitor.read(after)
+        self._readings.append(last)
         moved = structs.replace(
-            self._counters.moved(self._before, after),
-            dirty_bytes=self._monitor.dirty_bytes(),
-            still_s=self._monitor.still_s(),
+            self._counters.moved(self._readings[0], last),
+            dirty_bytes=self._dirty_bytes,
+            still_s=still_s(self._readings, self._interval_s),
             io_limits=load.io_limits(self._counters.disk_numbers),
         )
         watched = Watched(moved=moved)
@@ -102,7 +94,8 @@ class NodeWatch:
             node_load = load.shares(self._snapshots, self._reader.client_is_process, self._reader.bound, procfs.user)
             if node_load:
                 node_load = structs.replace(node_load, throttled=load.throttled(self._quotas, load.quotas()))
-            watched = structs.replace(watched, load=node_load, monitor=self._monitor.stream())
+            stream = encoded(self._host, self._readings, self._interval_s)
+            watched = structs.replace(watched, load=node_load, monitor=stream)
         if self._sampler:
             progress = self._sampler.progress.stream() if self._sampler.progress else b""
             looks = self._sampler.end(silent_s)
@@ -111,8 +104,7 @@ class NodeWatch:
 
     def _run(self) -> None:
         """Run each probe when it is due. A probe returns the seconds until it is due again."""
-        self._monitor.read(self._before)
-        due: dict[Callable[[], float], float] = {self._sample: self._began + INTERVAL_S}
+        due: dict[Callable[[], float], float] = {self._count: self._began + INTERVAL_S}
         due[self._look_at_load] = self._began + _LOAD_BEGIN_S
         if self._sampler:
             due[self._sampler.look] = self._began + _RANKS_BEGIN_S
@@ -122,11 +114,14 @@ class NodeWatch:
                     pause_s = probe()
                     due[probe] = time.monotonic() + pause_s
 
-    def _sample(self) -> float:
-        self._monitor.read()
-        interval_s = self._monitor.interval_s
+    def _count(self) -> float:
+        self._readings.append(self._counters.read())
+        if len(self._readings) > _MOST:
+            del self._readings[1::2]
+            self._interval_s *= 2
+        interval_s = self._interval_s
         pause_s = interval_s - (time.monotonic() - self._began) % interval_s
-        return pause_s if pause_s > interval_s / 2 else pause_s + interval_s  # if rounding made this sample too early
+        return pause_s if pause_s > interval_s / 2 else pause_s + interval_s  # if rounding made this one too early
 
     def _look_at_load(self) -> float:
         used_s = time.thread_time()
@@ -136,168 +131,60 @@ class NodeWatch:
         return pause_s if self._between else math.inf
 
 
-class Quantity(NamedTuple):
-    """A sampled quantity."""
-
-    name: str
-    #: A count since boot, stored as a rate per second; otherwise a value that is stored unchanged.
-    rate: bool = True
-    #: Cap: higher values are artifacts of a counter with coarse steps.
-    most: float = math.inf
+def dirty_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
+    """Bytes of all file systems that wait in memory to be written; None if unknown."""
+    sizes = [procfs.size(procfs.field(meminfo, name)) for name in ("Dirty", "Writeback")]
+    return None if None in sizes else sum(filter(None, sizes))
 
 
-_CPU_KINDS = ("busy", "user", "system", "iowait", "steal")
-#: measuring_cpus: CPUs that ranks or workers may use; other_cpus: all others. busy includes interrupts.
-QUANTITIES = (
-    *(Quantity(f"{which}_cpus_{kind}_share", most=1.0) for which in ("measuring", "other") for kind in _CPU_KINDS),
-    Quantity("memory_available_bytes", rate=False),
-    Quantity("dirty_bytes", rate=False),
-    Quantity("writeback_bytes", rate=False),
-    Quantity("page_cache_bytes", rate=False),
-    Quantity("received_bytes_per_s"),
-    Quantity("sent_bytes_per_s"),
-    Quantity("device_read_bytes_per_s"),
-    Quantity("device_written_bytes_per_s"),
-    Quantity("device_busy_share", most=1.0),
-    Quantity("device_in_flight", rate=False),
-    Quantity("client_read_bytes_per_s"),
-    Quantity("client_written_bytes_per_s"),
-)
-_NAMES = [quantity.name for quantity in QUANTITIES]
-_NOTHING = math.nan
+def still_s(readings: Sequence[Reading], interval_s: float) -> float:
+    """The longest delay of a reading beyond the interval. Pure."""
+    longest = max((b.at_s - a.at_s for a, b in pairwise(readings)), default=0.0)
+    return round(max(0.0, longest - interval_s), 3)
 
 
-class Sample(NamedTuple):
-    """A value for each of QUANTITIES, NaN if there is none."""
-
-    at_s: float
-    values: tuple[float, ...]
-
-
-class Monitor:
-    """Samples of one node. `measuring`: the CPUs that ranks or workers may use; empty if they may use all."""
-
-    def __init__(
-        self,
-        measuring: CpuSet = NO_CPUS,
-        counters: IoCounters | None = None,
-        host: str = "",
-        proc: Path = Path("/proc"),
-    ):
-        self._measuring, self._counters, self._host = measuring, counters, host
-        self._stat, self._meminfo = proc / "stat", proc / "meminfo"
-        self._samples: list[Sample] = []
-        self.interval_s = INTERVAL_S
-
-    def read(self, counted: Reading | None = None) -> None:
-        """Take a sample; counts are since boot. `counted`: a fresh reading of the counters, which saves another."""
-        if counted is None:
-            counted = self._counters.read() if self._counters else Reading(time.monotonic())
-        nothing = (_NOTHING, _NOTHING)
-        values = (
-            *cpus(procfs.content(self._stat), self._measuring),
-            *memory(procfs.content(self._meminfo)),
-            *(counted.network or nothing),
-            *(counted.device or nothing),
-            *disks([procfs.content(file) for file in self._counters.stats] if self._counters else []),
-            *(counted.client or nothing),
-        )
-        self._samples.append(Sample(counted.at_s, values))
-        if len(self._samples) > _MOST:
-            del self._samples[1::2]
-            self.interval_s *= 2
-
-    def dirty_bytes(self) -> int | None:
-        """Bytes that waited to be written at the first sample; None if unknown."""
-        first = dict(zip(_NAMES, self._samples[0].values, strict=True)) if self._samples else {}
-        waiting = first.get("dirty_bytes", _NOTHING) + first.get("writeback_bytes", _NOTHING)
-        return None if math.isnan(waiting) else int(waiting)
-
-    def still_s(self) -> float:
-        """The longest delay of a sample beyond the interval."""
-        longest = max((b.at_s - a.at_s for a, b in pairwise(self._samples)), default=0.0)
-        return round(max(0.0, longest - self.interval_s), 3)
-
-    def stream(self) -> bytes:
-        """The samples as a stream; empty with fewer than two."""
-        return encoded(self._host, self._samples, self.interval_s)
-
-
-def cpus(stat: bytes, measuring: CpuSet) -> Iterator[float]:
-    """Mean seconds of busy, user, system, iowait and steal per CPU since boot, from the text of /proc/stat: first for
-    the CPUs of `measuring`, then for the others."""
-    sums, count = {True: [0] * 5, False: [0] * 5}, {True: 0, False: 0}
-    for cpu, (user, nice, system, _, iowait, irq, softirq, steal) in load.cpu_ticks(stat).items():
-        measures = not measuring or cpu in measuring
-        kinds = (user + nice + system + irq + softirq, user + nice, system, iowait, steal)
-        sums[measures] = [a + b for a, b in zip(sums[measures], kinds, strict=True)]
-        count[measures] += 1
-    for measures in (True, False):
-        yield from (_TICK_S * each / count[measures] if count[measures] else _NOTHING for each in sums[measures])
-
-
-def memory(meminfo: bytes) -> Iterator[float]:
-    """Bytes available, dirty, in writeback and in the page cache, from the text of /proc/meminfo."""
-    sizes = {name: 1024.0 * int(count) for name, count in re.findall(rb"^(\w+):\s+(\d+) kB$", meminfo, re.MULTILINE)}
-    for name in (b"MemAvailable", b"Dirty", b"Writeback"):
-        yield sizes.get(name, _NOTHING)
-    yield sizes.get(b"Cached", _NOTHING) + sizes.get(b"Buffers", 0.0)
-
-
-def disks(stats: Sequence[bytes]) -> tuple[float, float]:
-    """Mean busy seconds of the block devices, and requests in flight on all, from /sys/class/block/*/stat."""
-    rows = [stat.split() for stat in stats]
-    if not rows or any(len(fields) < 11 for fields in rows):
-        return _NOTHING, _NOTHING
-    return sum(int(fields[9]) for fields in rows) / 1000 / len(rows), float(sum(int(fields[8]) for fields in rows))
-
-
-# Streams
+# Rates over time
 
 
 class _Node(msgspec.Struct):
-    """The line of a node in a stream. series: quantity -> its values, None if nothing was read."""
+    """The line of a node in a stream. series: rate -> its values, None if nothing was read."""
 
     host: str
     interval_s: float
     series: dict[str, list[float | None]]
 
 
-def encoded(host: str, samples: Sequence[Sample], interval_s: float) -> bytes:
-    """Samples at roughly regular times as a stream; empty with fewer than two. Pure.
+def encoded(host: str, readings: Sequence[Reading], interval_s: float) -> bytes:
+    """Readings at roughly regular times as a stream of rates; empty without any. Pure.
 
     The last interval lasts until the end, at most half an interval longer; a remainder of less than half an interval is
-    merged into the interval before. A command shorter than 1.5 intervals gets a single interval. If samples are
-    missing, the rate between two samples is repeated for every interval between them.
+    merged into the interval before. A command shorter than 1.5 intervals gets a single interval. If readings are
+    missing, the rate between two readings is repeated for every interval between them.
     """
-    if len(samples) < 2:
+    if len(readings) < 2:
         return b""
-    if len(samples) > 2 and samples[-1].at_s - samples[-2].at_s < interval_s / 2:
-        samples = [*samples[:-2], samples[-1]]
-    if len(samples) == 2 and (whole_s := samples[1].at_s - samples[0].at_s) < 1.5 * interval_s:
+    if len(readings) > 2 and readings[-1].at_s - readings[-2].at_s < interval_s / 2:
+        readings = [*readings[:-2], readings[-1]]
+    if len(readings) == 2 and (whole_s := readings[1].at_s - readings[0].at_s) < 1.5 * interval_s:
         interval_s = max(whole_s, 1e-6)
     series: dict[str, list[float | None]] = {}
-    for k, quantity in enumerate(QUANTITIES):
-        row: list[float | None] = []
-        for (since_s, before), (at_s, after) in pairwise(samples):
-            value, count = after[k], max(1, round((at_s - since_s) / interval_s))
-            if quantity.rate:
-                value = min((after[k] - before[k]) / max(at_s - since_s, 1e-9), quantity.most)
-                value = value if value >= 0 else _NOTHING  # the counter was reset
-            short = None if math.isnan(value) else float(f"{value:.7g}")
-            row += [short if quantity.rate else None] * (count - 1) + [short]
-        if any(value is not None for value in row):
-            series[quantity.name] = row
-    return msgspec.json.encode(_Node(host, round(interval_s, 6), series)) + b"\n"
+    for source in ("device", "client"):
+        for a, b in pairwise(readings):
+            moved, lasted_s = between(getattr(a, source), getattr(b, source)), max(b.at_s - a.at_s, 1e-9)
+            for way in ("read", "written"):
+                rate = float(f"{getattr(moved, way) / lasted_s:.7g}") if moved else None
+                values = series.setdefault(f"{source}_{way}_bytes_per_s", [])
+                values += [rate] * max(1, round(lasted_s / interval_s))
+    known = {name: values for name, values in series.items() if any(value is not None for value in values)}
+    return msgspec.json.encode(_Node(host, round(interval_s, 6), known)) + b"\n" if known else b""
 
 
 def series(stream: bytes) -> tuple[Series, ...]:
-    """The series in a stream, without quantities that this version does not know. Pure."""
+    """The series in a stream. Pure."""
     return tuple(
-        Series(name, tuple(_NOTHING if value is None else value for value in values), node.interval_s, host=node.host)
+        Series(name, tuple(math.nan if value is None else value for value in values), node.interval_s, host=node.host)
         for node in map(_decoder.decode, stream.splitlines())
         for name, values in node.series.items()
-        if name in _NAMES
     )
 
 

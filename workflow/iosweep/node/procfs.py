@@ -170,3 +170,9 @@ def number(text: str | None) -> float | None:
     except ValueError:
         return None
     return value if abs(value) < _LARGEST else None
+
+
+def size(text: str | None) -> int | None:
+    """24684092 kB -> bytes"""
+    kib = number((text or "").partition(" kB")[0])
+    return None if kib is None else round(kib * 1024)
