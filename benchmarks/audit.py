@@ -15,6 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import product
 from typing import Any
 from zlib import crc32
 
@@ -31,6 +32,7 @@ from iosweep.config import criteria
 from iosweep.config.criteria import Criterion, Threshold
 from iosweep.judge import agreement, statistics
 from iosweep.judge.agreement import RepeatedFigure
+from iosweep.judge.best import reached
 from iosweep.judge.statistics import GRADES, Estimate
 from iosweep.tables.columns import result_columns
 from iosweep.tables.reader import Campaign, CampaignDocument, ResultRow, TargetDirectory, read_row
@@ -257,23 +259,6 @@ def _headlines(points: int, fresh: int, campaigns: int) -> Iterator[Found]:
         yield f"{sd:.0%}, {n}: {found.value:.3f}{shown} {numpy.mean(high):+.1%}", found.reaches(HOLD)
 
 
-def ratios() -> Iterator[Case]:
-    """The share of intervals of the ratio of two equal points of a campaign that hold, and their median half width."""
-    for name in ("log-normal", "round effects", "disturbed rounds", "drift", "AR(1) 0.6"):
-        yield Case(f"{name}, 5 %", partial(_ratios, name), "" if name == "AR(1) 0.6" else f"≥ {HOLD}")
-
-
-def _ratios(name: str, campaigns: int) -> Iterator[Found]:
-    for n in (3, 5, 10):
-        draw, held, widths = seed(name, n), [], []
-        for _ in range(campaigns):
-            results = summarize(rows(NOISES[name](draw, 0.05, n, POINTS)[None]))
-            one = headline.Rivals(results, "ops_per_s").ratio(results[0], results[1])
-            held.append(one is not None and not one.excludes(1))
-            widths.append(one.half_width_share if one else math.inf)
-        yield f"{n}: {share(held).value:.3f} ± {numpy.median(widths):.1%}", share(held).reaches(HOLD)
-
-
 def told_apart() -> Iterator[Case]:
     """The share of campaigns of equal points in which one of them is called worse than the best."""
     for name in ("log-normal", "two modes", "round effects"):
@@ -332,7 +317,7 @@ def alarms() -> Iterator[Case]:
     for design in (*short, *DESIGNS, one):
         for name, sd, interaction in (
             *(("log-normal", sd, 0.0) for sd in (0.02, 0.10)),
-            *((name, 0.05, 0.0) for name in ("round effects", "disturbed rounds", "rare slow mode")),
+            *((name, 0.05, 0.0) for name in ("round effects", "disturbed rounds", "drift", "rare slow mode")),
             *([("log-normal", 0.02, 0.01)] if design.paired else []),
         ):
             what = f"{design.what}: {name}, {sd:.0%}{', interaction 1%' if interaction else ''}"
@@ -498,16 +483,69 @@ def _decide(form: Form, made: Sequence[ResultRow]) -> tuple[str, str]:
     return at.outcome, below.outcome
 
 
+# Ramps
+
+_STEPS = 12
+#: Curve -> its true rate at each step of a ramp; the depths of a queue are powers of 2.
+CURVES: Mapping[str, Sequence[float]] = {
+    "knee at step 4": [min(2.0**i, 8) for i in range(_STEPS)],
+    "smooth saturation": [2.0**i / (2.0**i + 16) for i in range(_STEPS)],
+    "4 % a step": [1.04**i for i in range(_STEPS)],
+    "5 % a step": [1.05**i for i in range(_STEPS)],
+    "flat, then doubled": [1.0] * 6 + [2.0] * 6,
+    "dip": [1, 2, 4, 8, 6, 6, 8, 12, 12, 12, 12, 12],
+    "late knee": [1, 1, 1, 1, 1, 1, 1, 1, 1.5, 2, 2, 2],
+    "hill, then half": [1, 1, 1, 1, 1, 2, 4, 4, 4, 3, 2, 2],
+    "hill, then as before": [1, 1, 1, 1, 1, 2, 4, 4, 4, 2, 1, 1],
+}
+#: A step with this share of the peak is as good; the peak may be left out in this share of ramps.
+AS_GOOD, LEFT_OUT = 0.95, 0.03
+
+
+def ramps() -> Iterator[Case]:
+    """The share of ramps that measure no step as good as the peak, and the share of the full sweep's runs that is
+    saved, by noise and repetitions."""
+    for name in CURVES:
+        seen = name != "hill, then as before"  # no ramp can see that
+        yield Case(name, partial(_ramps, name), f"≤ {LEFT_OUT:.0%}" if seen else "")
+
+
+def _ramps(name: str, campaigns: int) -> Iterator[Found]:
+    truth = CURVES[name]
+    good = [i for i, rate in enumerate(truth) if rate >= AS_GOOD * max(truth)]
+    for sd, repetitions in product((0.02, 0.05, 0.10), (1, 3, 5)):
+        draw = seed(name, sd, repetitions)
+        climbs = [_climb(truth, sd, repetitions, draw) for _ in range(campaigns)]
+        seen = share([any(figures[i] for i in good) for figures in climbs])
+        saved = 1 - sum(len(of) for figures in climbs for of in figures) / (campaigns * _STEPS * repetitions)
+        yield f"{sd:.0%}, {repetitions}: {1 - seen.value:.1%} (saved {saved:.0%})", seen.reaches(1 - LEFT_OUT)
+
+
+def _climb(truth: Sequence[float], sd: float, repetitions: int, draw: Generator) -> list[list[float]]:
+    """The figures of each step. Measures as the runner does: each round has all points that are needed by then."""
+    figures: list[list[float]] = [[] for _ in truth]
+    while True:
+        needed = reached([{"rand_read": values} if values else None for values in figures]).needed
+        first = next((i for i in range(needed) if not figures[i]), needed - 1)  # the climb waits for it
+        open_ = [i for i in {*range(first + 1), _STEPS - 1} if len(figures[i]) < repetitions]
+        if not open_:
+            return figures
+        number = min(len(figures[i]) for i in open_)
+        for i in open_:
+            if len(figures[i]) == number:
+                figures[i].append(truth[i] * math.exp(draw.normal(0, sd)))
+
+
 TABLES: Mapping[str, Callable[[], Iterator[Case]]] = {
     "coverage": coverage,
     "headlines": headlines,
-    "ratios": ratios,
     "told-apart": told_apart,
     "one-loss": one_loss,
     "alarms": alarms,
     "power": power,
     "nights": nights,
     "accept": accept,
+    "ramps": ramps,
 }
 
 
