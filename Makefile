@@ -2,7 +2,7 @@
 #   PYTHON=python3.12      another interpreter than the first on PATH of version 3.11 or newer
 #   APT=0                  install no system package, whatever is missing
 #   REQUIRE=all            a test that is skipped fails (or a list: REQUIRE=fio,chromium)
-#   ARGS="-k plan -x"      further arguments for pytest; for cluster: --accounting, --workers N, -- COMMAND
+#   ARGS="-k plan -x"      further arguments for pytest; for cluster: --workers N, -- COMMAND
 #   ARGS="--seed 7"        what is random, but for Hypothesis, as a run of `make soak` had it
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -12,11 +12,10 @@ override RUN := PATH="$(BIN):$$PATH"
 # What the tests use: programs, and their Debian packages. The second line is the test cluster's.
 override TESTED := fio:fio git:git chromium:chromium bindfs:bindfs mkfs.ext4:e2fsprogs
 override CLUSTER := slurmctld:slurm-wlm srun:slurm-client munged:munge ip:iproute2 unshare:util-linux
-override ACCOUNTING := slurmdbd:slurmdbd mariadbd:mariadb-server
 # The two distributed file systems on it, and file systems for power cuts.
 override MOOSEFS := mfsmaster:moosefs-master mfschunkserver:moosefs-chunkserver mfsmount:moosefs-client
 override GLUSTERFS := glusterd:glusterfs-server mount.glusterfs:glusterfs-client
-override SOAKED := $(ACCOUNTING) $(MOOSEFS) $(GLUSTERFS) mkfs.btrfs:btrfs-progs mkfs.xfs:xfsprogs
+override SOAKED := $(MOOSEFS) $(GLUSTERFS) mkfs.btrfs:btrfs-progs mkfs.xfs:xfsprogs
 override install_each = for name in $(1); do \
 	command -v $${name%:*} >/dev/null || scripts/debian-packages $${name\#*:} || :; done
 # Three at a time: one of them waits for the stories on clusters, mostly.
@@ -59,8 +58,7 @@ soak: test-tools ## what is random, with high counts; faults of MooseFS and Glus
 
 .PHONY: cluster
 cluster: ## a shell on a small Slurm cluster inside this machine, as root
-	@$(call install_each,$(CLUSTER) $(if $(findstring --accounting,$(ARGS)),$(ACCOUNTING)) \
-		$(if $(findstring moosefs,$(ARGS)),$(MOOSEFS)) $(if $(findstring glusterfs,$(ARGS)),$(GLUSTERFS)))
+	@$(call install_each,$(CLUSTER))
 	@scripts/make-venv --apt runtime
 	@$(RUN) python tests/support/slurm.py $(ARGS)
 

@@ -291,13 +291,12 @@ def chromium() -> Path:
 
 @pytest.fixture(scope="session")
 def stories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stories]:
-    """The one cluster of this run, and the stories that run on it meanwhile. In `make soak` it has accounting."""
+    """The one cluster of this run, and the stories that run on it meanwhile."""
     if reason := clusters.missing():
         pytest.skip(reason)
     tmp_path_factory.getbasetemp()  # made once, not by each thread
     asked = [item.originalname for item in request.session.items if is_story(item)]
-    cluster = clusters.Cluster(workers=STORY_NODES if asked else 0)
-    with cluster.up(accounting=request.config.getoption("soak") and not clusters.missing(accounting=True)):
+    with clusters.Cluster(workers=STORY_NODES if asked else 0) as cluster:
         made = Stories(cluster, asked, tmp_path_factory.mktemp)
         yield made
         made.close()

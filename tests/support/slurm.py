@@ -3,7 +3,7 @@
     with Cluster() as cluster:
         cluster.run(["srun", "-N2", "hostname"]).stdout
 
-As a program, `slurm.py [--accounting] [--workers N] [--set LINE] [-- COMMAND...]`, it is what `make cluster` runs: a
+As a program, `slurm.py [--workers N] [-- COMMAND...]`, it is what `make cluster` runs: a
 shell on the cluster, or one command. Needs root. Nothing of it is seen or listens outside, and everything ends with the
 process that brought it up, however that ends.
 """
@@ -30,10 +30,7 @@ import psutil
 from iosweep.node.cpus import Topology
 
 RECIPE = Path(__file__).with_name("cluster")
-ADDRESSES = {
-    "head": "10.77.0.1",
-    "n1": "10.77.0.11", "n2": "10.77.0.12", "n3": "10.77.0.13", "b1": "10.77.0.21", "b2": "10.77.0.22",
-}  # fmt: skip
+ADDRESSES = {"head": "10.77.0.1", "n1": "10.77.0.11", "n2": "10.77.0.12", "n3": "10.77.0.13"}
 NODES = tuple(name for name in ADDRESSES if name != "head")
 #: How the names of partitions begin that stories have for themselves.
 STORY = "story-"
@@ -50,16 +47,7 @@ _PROGRAMS = {
     "slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "srun": "slurm-client", "munged": "munge", "ip": "iproute2",
     "unshare": "util-linux", "nsenter": "util-linux", "setsid": "util-linux",
 }  # fmt: skip
-_ACCOUNTING_PROGRAMS = {"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server"}
 _NAMESPACES = ("--mount", "--uts", "--ipc", "--net", "--pid")
-
-_ACCOUNTING = {
-    False: "AccountingStorageType=accounting_storage/none",
-    True: """AccountingStorageType=accounting_storage/slurmdbd
-AccountingStorageHost=head
-AccountingStorageEnforce=associations,limits,qos
-JobAcctGatherType=jobacct_gather/linux""",
-}
 
 
 class ClusterError(Exception):
@@ -79,11 +67,11 @@ class Job:
     user: str
 
 
-def missing(accounting: bool = False) -> str | None:
+def missing() -> str | None:
     """Why there can be no cluster here, or None."""
     if os.geteuid() != 0:
         return "slurm: only root can make a cluster of namespaces"
-    for program, package in {**_PROGRAMS, **(_ACCOUNTING_PROGRAMS if accounting else {})}.items():
+    for program, package in _PROGRAMS.items():
         if _which(program) is None:
             return f"slurm: {program} is not on PATH (Debian package {package})"
     if not Path("/etc/slurm").is_dir():
@@ -130,23 +118,14 @@ class Inside(subprocess.Popen[str]):
 class Cluster:
     """A cluster: `up` and `down`, or a context that does both.
 
-    `environment`: variables of every command in it, beside those of this process. `node_options`: what is added to
-    lines of slurm.conf: NodeName as it stands there -> such as CpuSpecList=1. `workers`: how many nodes w1, w2, ...
-    there are beside the five, in the partition `wide`. `settings`: of slurm.conf, as `TaskPlugin=task/none`.
+    `environment`: variables of every command in it, beside those of this process. `workers`: how many nodes w1, w2,
+    ... there are beside the three, in the partition `wide`.
     """
 
-    def __init__(
-        self,
-        environment: Mapping[str, str] = MPI_ENVIRONMENT,
-        node_options: Mapping[str, str] | None = None,
-        workers: int = 0,
-        settings: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, environment: Mapping[str, str] = MPI_ENVIRONMENT, workers: int = 0) -> None:
         self.environment = environment
         self.workers = tuple(f"w{k + 1}" for k in range(workers))
         self.nodes = (*NODES, *self.workers)
-        self._node_options = node_options or {}
-        self._settings = settings
         self._members: dict[str, Inside | subprocess.Popen[str]] = {}
         #: Process 1 of each member, as it is outside.
         self._first: dict[str, int] = {}
@@ -163,18 +142,16 @@ class Cluster:
     def __exit__(self, *exception: object) -> None:
         self.down()
 
-    def up(self, accounting: bool = False) -> Self:
-        """Bring it up and wait until all nodes are idle: 0.5 s, with `accounting` (MariaDB and slurmdbd) 3 s.
-
-        Each worker takes some tens of milliseconds more.
+    def up(self) -> Self:
+        """Bring it up and wait until all nodes are idle: 0.5 s. Each worker takes some tens of milliseconds more.
 
         ClusterError with the ends of the logs if that fails.
         """
-        if reason := missing(accounting):
+        if reason := missing():
             raise ClusterError(reason)
         self.state = Path(tempfile.mkdtemp(prefix="iosweep-cluster-"))
         try:
-            self._configure(accounting)
+            self._configure()
             self._boot("head")
             self._boot(*self.nodes)
             self.idle()
@@ -311,37 +288,21 @@ class Cluster:
         """The nodes that were killed and not started again, but for those of stories."""
         return [name for name in self.nodes if name not in self._members and name not in self.lent]
 
-    def _configure(self, accounting: bool) -> None:
+    def _configure(self) -> None:
         for directory in ("etc", "log", "run/munge", "slurmctld", *(f"slurmd-{node}" for node in self.nodes)):
             (self.state / directory).mkdir(parents=True)
-        self.state.chmod(0o755)  # MariaDB runs as a user of its own
         described = subprocess.run([_path("slurmd"), "-C"], capture_output=True, text=True, check=False)
         hardware = re.match(r"NodeName=\S+ (CPUs=(\d+) .*) RealMemory=", described.stdout)
         if not hardware:
             raise ClusterError(f"slurmd -C does not describe this machine: {described.stdout}{described.stderr}")
         self.cpus = int(hardware[2])
-        words = {"state": self.state, "hardware": hardware[1], "accounting": _ACCOUNTING[accounting]}
+        words = {"state": self.state, "hardware": hardware[1]}
         words["workers"] = _workers(len(self.workers), hardware[1])
         # nodes that share few CPUs answer late
         words["timeout"], words["connect"] = ("60", "60") if len(self.workers) > 31 else ("20", "5")
-        files = {"etc/slurm.conf": 0o644, "etc/cgroup.conf": 0o644}
-        if accounting:
-            files |= {"etc/slurmdbd.conf": 0o600, "mariadb.cnf": 0o644, "accounts": 0o644}
-            (self.state / "db").mkdir()
-            shutil.chown(self.state / "db", "mysql")
-        for name, mode in files.items():
-            file = self.state / name
-            file.write_text(Template((RECIPE / file.name).read_text()).substitute(words))
-            file.chmod(mode)
-        conf = self.state / "etc/slurm.conf"
-        for name, options in self._node_options.items():
-            before, line, after = conf.read_text().partition(f"NodeName={name} ")
-            assert line, f"slurm.conf has no line NodeName={name}"
-            conf.write_text(f"{before}{line}{options} {after}")
-        for setting in self._settings:  # of two lines the last would count, but for some that may stand twice
-            name, lines = setting.partition("=")[0], conf.read_text().splitlines()
-            kept = [line for line in lines if name in _SEVERAL or not line.startswith(f"{name}=")]
-            conf.write_text("\n".join([setting, *kept, ""]))
+        for name in ("slurm.conf", "cgroup.conf"):
+            text = Template((RECIPE / name).read_text()).substitute(words)
+            (self.state / "etc" / name).write_text(text)
         addresses = ADDRESSES | {name: _address(k) for k, name in enumerate(self.workers)}
         hosts = "".join(f"{address} {name}\n" for name, address in addresses.items())
         (self.state / "hosts").write_text(f"127.0.0.1 localhost\n{hosts}")
@@ -417,10 +378,6 @@ class Cluster:
         return "\n".join("\n  ".join([f"{name}:", *text.splitlines()[-lines:]]) for name, text in texts.items() if text)
 
 
-#: Names of slurm.conf that begin many lines.
-_SEVERAL = ("NodeName", "PartitionName")
-
-
 def _address(worker: int) -> str:
     return f"10.77.{1 + worker // _BLOCK}.{1 + worker % _BLOCK}"
 
@@ -459,8 +416,8 @@ def _env(cwd: str | os.PathLike[str] = ".") -> list[str]:
 
 
 GREETING = """
-A Slurm cluster of five nodes, all of them this machine. You are on its head, in the directory that you came from.
-n1, n2 have this machine's {cpus} CPUs; n3 keeps one for itself; b1, b2 only pretend to have 8.
+A Slurm cluster of three nodes, all of them this machine. You are on its head, in the directory that you came from.
+n1, n2 have this machine's {cpus} CPUs; n3 keeps one for itself.
 
 {partitions}
 Try:  sinfo
@@ -473,14 +430,12 @@ exit ends the cluster with all that runs on it.
 def main() -> int:
     """A shell on the cluster, or a command and its exit code (128 and the signal's number if it was killed)."""
     parser = argparse.ArgumentParser(prog="make cluster", description="A Slurm cluster on this machine.")
-    parser.add_argument("--accounting", action="store_true", help="with slurmdbd, so that sacct works")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="N more nodes, w1 to wN (partition wide)")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a line of slurm.conf")
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="run this, and not a shell, and end")
     arguments = parser.parse_args()
-    cluster = Cluster(workers=arguments.workers, settings=arguments.set)
+    cluster = Cluster(workers=arguments.workers)
     try:
-        cluster.up(arguments.accounting)
+        cluster.up()
     except (ClusterError, KeyboardInterrupt) as error:
         print(f"make cluster: {str(error) or 'interrupted'}", file=sys.stderr)
         return 1

@@ -62,18 +62,13 @@ def head(state: Path, name: str) -> None:
     run("ip", "link", "add", "eth0", "address", "02:00:00:00:00:01", "type", "bridge")
     for source, target in (("hosts", "/etc/hosts"), ("etc", "/etc/slurm"), ("run", "/run")):
         run("mount", "--bind", state / source, target)
-    address = connect(name)
-    # slurmdbd and its clients write a message in two pieces; without this the second waits 40 ms for a receipt.
-    route = ("local", address, "dev", "eth0", "proto", "kernel", "scope", "host", "src", address)
-    run("ip", "route", "replace", "table", "local", *route, "quickack", "1")
+    connect(name)
     # By this file the nodes find our network.
     run("mount", "--bind", "/proc/self/ns/net", state / "net")
     # Last: what anybody mounts here from now on is mounted on every node, as a file system of a cluster is.
     run("mount", "--make-rshared", "/")
 
     munge(state, name)
-    if (state / "db").exists():
-        accounting(state)
     wait(start("slurmctld", "-D"), lambda: listens(6817))
 
 
@@ -83,18 +78,6 @@ def munge(state: Path, name: str) -> None:
     files = (f"--key-file={state}/munge.key", f"--seed-file={state}/munge-{name}.seed")
     munged = start("munged", "--foreground", "--force", *files)
     wait(munged, lambda: Path("/run/munge/munge.socket.2").is_socket())
-
-
-def accounting(state: Path) -> None:
-    """MariaDB, slurmdbd, and what is in it: the cluster, and an account beside root's own."""
-    defaults, mysql = f"--defaults-file={state}/mariadb.cnf", str(state / "db/mysql.sock")
-    install = ("--user=mysql", "--auth-root-authentication-method=normal", "--skip-test-db")
-    with (state / "log/mariadb-install-db.log").open("w") as log:
-        subprocess.run(["mariadb-install-db", defaults, *install], stdout=log, stderr=log, check=True)
-    wait(start("mariadbd", defaults), lambda: Path(mysql).is_socket())
-    os.environ["MYSQL_UNIX_PORT"] = mysql
-    wait(start("slurmdbd", "-D"), lambda: listens(6819))
-    run("sacctmgr", "--immediate", "load", state / "accounts")
 
 
 def node(state: Path, name: str) -> None:
@@ -120,15 +103,14 @@ def link(state: Path, name: str) -> None:
     wait(None, lambda: reaches("head"))
 
 
-def connect(name: str) -> str:
-    """Give eth0 the address that /etc/hosts has for us; that address."""
+def connect(name: str) -> None:
+    """Give eth0 the address that /etc/hosts has for us."""
     address = socket.gethostbyname(name)
     # Who asks for an address asks again after 50 ms, not after a second: the first question may be too early for the
     # bridge. And a node that is dead is found to be unreachable, where Slurm would wait for its answer.
     Path("/proc/sys/net/ipv4/neigh/eth0/retrans_time_ms").write_text("50")
     run("ip", "address", "add", f"{address}/16", "dev", "eth0")
     run("ip", "link", "set", "eth0", "up")
-    return address
 
 
 def run(*argv: object, check: bool = True) -> None:
