@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from iosweep.tables.reader import ResultRow
 K = factory.K
 BLOCKS, THREADS = (4 * K, 64 * K), (1, 2, 4)
 DATA = tuple(factory.DATA_PHASES)
+BEGAN = datetime(2025, 6, 2, 9, tzinfo=UTC)
 #: Phase, transfer size, threads -> factor.
 Speed = Callable[[str, int, int], float]
 
@@ -41,6 +43,7 @@ def make_rows(
             }
             | {"threads_per_node": threads, "o_direct": True, "phase": phase, "hosts": "n1"}
             | {"repetition": session * n + number, "session": f"{run}{session}"}
+            | {"started": BEGAN + timedelta(days=session)}
             | {"ops_per_s": 1e4 * threads * draw.lognormvariate(0, sd) * speed(phase, size, threads) * day}
             | {key: value(size, threads, number) if callable(value) else value for key, value in more.items()}
         )
@@ -233,6 +236,9 @@ def test_what_is_said_of_a_comparison(snapshot: SnapshotAssertion) -> None:
             lambda phase, *_: 0.9 if phase.startswith("seq") else 1, phases=DATA, sd=0.002
         ),
         "sessions": against(campaign(1, days=days), campaign(2, days=days, speed=lambda *_: 0.6)),
+        "sessions, of b on one day": against(
+            campaign(1, days=days), campaign(2, days=days, speed=lambda *_: 0.6, started=BEGAN)
+        ),
         "latency rose": rising(),
         "one lost, the others undecided": against(campaign(1, 0.05), campaign(2, 0.05, speed=first_lost)),
         "too noisy": against(campaign(1, 0.5), campaign(2, 0.5)),
@@ -249,7 +255,7 @@ def test_what_is_said_of_a_comparison(snapshot: SnapshotAssertion) -> None:
     noisy = pairs["too noisy"]
     lines.append(f"its first result: {comparison.describe_change(noisy, noisy.singles[0])}")
     named: Any = SimpleNamespace(name="a")
-    for name in ("one size lost", "sequential I/O lost, over an axis", "sessions", "one repetition"):
+    for name in ("one size lost", "sequential I/O lost, over an axis", *filter(lambda n: "sessions" in n, pairs)):
         versus = comparison.Versus(("a", "b"), named, named, pairs[name], ())
         lines += [f"beside {name}: {comparison.caution(versus)}", *comparison.notes(versus)]
     assert "\n".join(lines) == snapshot

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median, median_low
 from typing import Literal
@@ -40,6 +40,8 @@ _LARGEST = 1.0
 _NAMED = 3
 #: Recommended number of sessions of pairs.
 _SESSIONS = 3
+#: Sessions that lie closer together do not show by how much days differ.
+_OTHER_DAY = timedelta(hours=12)
 
 # the results that both sides have
 
@@ -570,10 +572,20 @@ def caution(compared: Versus) -> str:
             return "Not proof of the cause: these values were not measured in turn, and another time alone may do this."
         measure = "Measure both with `sessions: 3`, or side by side with `targets:`."
         return f"Not proof that the system changed: another day alone may do this. {measure}"
+    if found.design == "sessions" and found.explained:
+        sides = zip(compared.names, *((diff.pairs[0].a, diff.pairs[0].b) for diff in found.singles), strict=True)
+        if same_day := [name for name, *results in sides if _span(results) < _OTHER_DAY]:
+            return f"All sessions of {' and of '.join(same_day)} are of one day: another day alone may do this."
     if found.design == "pairs" and max(found.sessions) < _SESSIONS:
         measured = "one session" if max(found.sessions) == 1 else "two sessions"
         return f"Measured in {measured}; three are recommended (`sessions: 3`)."
     return ""
+
+
+def _span(results: Sequence[PointSummary]) -> timedelta:
+    """The time from the first repetition of all results to the last; no limit if it is not known."""
+    started = [row.started for result in results for row in result.rows if row.started]
+    return max(started) - min(started) if started else timedelta.max
 
 
 def notes(compared: Versus) -> Iterator[str]:
