@@ -39,11 +39,11 @@ class NodeRate:
 
 @dataclass(frozen=True)
 class Series:
-    """A quantity of one node, or of one of its workers, at even intervals of a phase.
+    """A quantity of one node at even intervals of a phase.
 
-    name: the quantity with its unit, as a column has it (`ops_per_s`); values: one for each
-    interval of `interval_s` seconds, NaN where nothing was read; begin_s: when the first interval began, in seconds
-    since the command's start; host, worker: as in NodeRate.
+    name: the quantity with its unit, as a column has it (`ops_per_s`); values: one for each interval of `interval_s`
+    seconds, NaN where nothing was read; begin_s: when the first interval began, in seconds since the command's start;
+    host: as in NodeRate.
     """
 
     name: str
@@ -51,7 +51,6 @@ class Series:
     interval_s: float
     begin_s: float = 0.0
     host: str = ""
-    worker: int | None = None
 
     def coarser(self, most: int) -> Series:
         """A series with at most so many values, each the mean of several intervals."""

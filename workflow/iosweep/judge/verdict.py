@@ -11,16 +11,15 @@ import hashlib
 import math
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
 import iosweep
-from iosweep.histograms import FACTOR, NodeRate, Series
+from iosweep.histograms import FACTOR, NodeRate
 from iosweep.judge.checks import CHECKS, SEVERITIES, caches, stragglers
 from iosweep.judge.findings import NOT_APPLICABLE, Observation, chained
 from iosweep.node import monitor
@@ -32,8 +31,8 @@ from iosweep.tools import Parsed, Phase, Step, Streams, tools
 _LIMIT = float(1 << 63)
 #: Maximum number of values of a stored series: a plot has no pixels for more.
 MOST_VALUES = 300
-#: Maximum number of workers per node whose series, and whose rates, are stored: a series is as large as 100 rates.
-MOST_LINES, MOST_RATES = 8, 64
+#: Maximum number of workers per node whose rates are stored.
+MOST_RATES = 64
 #: Packages and files whose code affects no report, no tables, no judgment. If other code changes, report, tables or
 #: judgments are outdated and regenerated; nothing is measured again.
 NOT_REPORT = frozenset({"__main__.py", "commands", "dag.py", "jobs", "run"})
@@ -148,35 +147,26 @@ def _make_row(observation: Observation, host: str) -> JudgedPhase:
         },
         findings=findings,
         series=tuple(
-            (s.host, s.worker, s.name, s.begin_s, s.interval_s, tuple(map(_round, s.values)))
-            for s in (s.coarser(MOST_VALUES) for s in _select(evidence.series, _mean, MOST_LINES))
+            (s.host, s.name, s.begin_s, s.interval_s, tuple(map(_round, s.values)))
+            for s in (s.coarser(MOST_VALUES) for s in evidence.series)
         ),
         node_rates=tuple(
-            (r.host, r.worker, r.bandwidth_bytes_per_s, r.ops_per_s)
-            for r in _select(evidence.node_rates, stragglers.rate, MOST_RATES)
+            (r.host, r.worker, r.bandwidth_bytes_per_s, r.ops_per_s) for r in _select(evidence.node_rates)
         ),
         histogram=(histogram.lowest_s, FACTOR, histogram.counts) if histogram else None,
         used_cpus={",".join(node.hosts): node.allowed for node in (run.cpus.nodes if run.cpus else ())},
     )
 
 
-_Line = TypeVar("_Line", Series, NodeRate)
-
-
-def _select(lines: Sequence[_Line], rate: Callable[[_Line], float], limit: int) -> list[_Line]:
-    """Select the lines of whole nodes, and on each node those of the `limit` / 2 slowest and fastest workers."""
-    values = {(line.host, line.worker): rate(line) for line in lines if line.worker is not None}
-    by_host: dict[str, list[tuple[str, int | None]]] = {}
-    for worker in sorted(values, key=values.__getitem__):
-        by_host.setdefault(worker[0], []).append(worker)
-    selected: set[tuple[str, int | None]] = set()
+def _select(rates: Sequence[NodeRate]) -> list[NodeRate]:
+    """The rates of whole nodes, and on each node those of the slowest and fastest workers, MOST_RATES together."""
+    by_host: dict[str, list[NodeRate]] = {}
+    for rate in sorted((rate for rate in rates if rate.worker is not None), key=stragglers.rate):
+        by_host.setdefault(rate.host, []).append(rate)
+    selected: set[NodeRate] = set()
     for ranked in by_host.values():
-        selected.update(ranked[: limit - limit // 2], ranked[-(limit // 2) :])
-    return [line for line in lines if line.worker is None or (line.host, line.worker) in selected]
-
-
-def _mean(series: Series) -> float:
-    return sum(series.values) / (len(series.values) or 1)
+        selected.update(ranked[: MOST_RATES - MOST_RATES // 2], ranked[-(MOST_RATES // 2) :])
+    return [rate for rate in rates if rate.worker is None or rate in selected]
 
 
 def _round(value: float) -> float | None:

@@ -471,7 +471,7 @@ def draw_over_time(
     found: list[OverTime] = []
     for result in results:
         key = result.point, result.phase
-        if not (lines := [one for one in series.get(key, ()) if one.worker is None and one.name in _RATES]):
+        if not (lines := [one for one in series.get(key, ()) if one.name in _RATES]):
             found.append(OverTime(none="the tool has recorded none" if result.measured else "nothing was measured"))
             continue
         made = OverTime(repetitions[key], tuple(_rates(lines)))

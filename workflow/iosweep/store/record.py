@@ -165,7 +165,7 @@ class JudgedPhase(PhaseVerdict, frozen=True, kw_only=True):
     #: Check -> its finding, without checks that do not apply.
     findings: dict[str, Finding] = field(default_factory=dict)
     # rows of the companion tables, without their keys
-    series: tuple[tuple[str, int | None, str, float, float, tuple[float | None, ...]], ...] = ()
+    series: tuple[tuple[str, str, float, float, tuple[float | None, ...]], ...] = ()
     node_rates: tuple[tuple[str, int | None, float | None, float | None], ...] = ()
     histogram: tuple[float, float, tuple[int, ...]] | None = None
     #: Nodes, joined by commas -> CPUs that ranks and workers were allowed on.

@@ -240,11 +240,10 @@ repetition int Number of the repetition.
 attempt int Number of the try that counts.
 phase string Phase.
 host string Node; empty where the tool does not tell nodes apart.
-worker int Number of the worker on its node, or the rank, from 0; null for the whole node.
 """
 )
 
-#: Columns of series.parquet: one row per results row, node or worker, and quantity.
+#: Columns of series.parquet: one row per results row, node and quantity.
 SERIES_COLUMNS = _KEY + _table(
     """
 quantity string What it is, with its unit, as a column of the results has it.
@@ -257,6 +256,7 @@ values floats The quantity in each interval; null where nothing was read.
 #: Columns of node_rates.parquet: one row per results row and node or worker.
 RATE_COLUMNS = _KEY + _table(
     """
+worker int Number of the worker on its node, or the rank, from 0; null for the whole node.
 bandwidth_bytes_per_s float Bytes that it moved per second.
 ops_per_s float I/Os or files per second.
 """

@@ -246,7 +246,7 @@ def load_series(results: Path, repetitions: Mapping[PhaseKey, int]) -> dict[Phas
         key = values["point"], values["phase"]
         if repetitions.get(key) == values["repetition"]:
             figures = tuple(math.nan if value is None else value for value in values["values"])
-            attributes = {name: values[name] for name in ("interval_s", "begin_s", "host", "worker")}
+            attributes = {name: values[name] for name in ("interval_s", "begin_s", "host")}
             series.setdefault(key, []).append(Series(values["quantity"], figures, **attributes))
 
     read_rows(results, "series.parquet", read, points={point for point, _ in repetitions})

@@ -136,7 +136,7 @@ def _series_of_nodes(s: Observation) -> list[Series]:
     Counters are not used for buffered writes, which the kernel writes back at any time, nor where they saw less than
     half or more than twice the bytes that the tool moved.
     """
-    series = [each for each in s.parsed.evidence.series if each.worker is None]
+    series = s.parsed.evidence.series
     if logged := [each for each in series if each.name in ("bandwidth_bytes_per_s", "ops_per_s")]:
         return [each for each in logged if len(each.values) > 1]
     runtime_s, moved = s.parsed.figures.get("runtime_s", 0.0), s.parsed.evidence.transferred_bytes or 0

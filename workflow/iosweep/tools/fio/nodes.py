@@ -111,7 +111,7 @@ def _windows(hosts: Sequence[Host], nodes: Mapping[str, NodeReport]) -> tuple[di
 
 
 def with_logs(evidence: Evidence, nodes: Mapping[str, Parsed], logs: Sequence[bytes], step: Step) -> Evidence:
-    """The evidence with rates over time, and of each node and worker; `logs` of each node.
+    """The evidence with each node's rate over time, and the rates of nodes and workers; `logs` of each node.
 
     Series begin when the first node's does. Where the logs of one node are damaged, those of the others are not used:
     their sum would not be that of all. `nodes` has one without a name where there is no other.
@@ -131,14 +131,13 @@ def with_logs(evidence: Evidence, nodes: Mapping[str, Parsed], logs: Sequence[by
             on = f"on {host} " if host else ""
             return replace(evidence, node_rates=rates, lost=f"fio's logs are damaged: {on}{why}")
         if log:
-            several = log.workers if len(log.workers) > 1 else ()  # a single worker's rate is the node's
             begin_s = evidence.windows[host][0] - first_s if host in evidence.windows else 0.0
-            every += [replace(one, begin_s=begin_s) for one in (log.node, *several)]
+            every.append(replace(log.node, begin_s=begin_s))
             moved, ops = parsed.evidence.transferred_bytes or 0, parsed.figures.get("ops", 0.0)
             each = ops / moved if moved else 0.0  # all I/Os of a phase have one size
-            for one, bytes_ in zip(several, log.moved_bytes, strict=False):
-                rate = bytes_ / log.covered_s
-                workers.append(NodeRate(host, one.worker, rate, rate * each))
+            if len(log.moved_bytes) > 1:  # a single worker's rate is the node's
+                rates_of = {worker: bytes_ / log.covered_s for worker, bytes_ in log.moved_bytes.items()}
+                workers += [NodeRate(host, worker, rate, rate * each) for worker, rate in rates_of.items()]
     return replace(evidence, series=every, node_rates=[*rates, *workers])
 
 
@@ -150,9 +149,9 @@ def _log(parsed: Parsed, logs: bytes, step: Step, host: str) -> Log | None:
     log = series.read(logs, step.time_s, runtime_s, moved, host)
     if log is None:
         return None
-    if len(log.workers) != (workers := step.number("threads_per_node")):
-        raise Unreadable(f"{len(log.workers)} of {workers} workers have one")
-    logged = sum(log.moved_bytes)
+    if len(log.moved_bytes) != (workers := step.number("threads_per_node")):
+        raise Unreadable(f"{len(log.moved_bytes)} of {workers} workers have one")
+    logged = sum(log.moved_bytes.values())
     rest = max(log.node.values) * (max(0.0, runtime_s - log.covered_s) + log.node.interval_s)
     if logged > (1 + _MORE) * moved or logged + rest < (1 - _LESS) * moved:
         raise Unreadable(f"they add up to {human_size(round(logged))}, and fio moved {human_size(moved)}")

@@ -39,12 +39,10 @@ class Unreadable(ValueError):
 
 
 class Log(NamedTuple):
-    """The logs of a node: its series and those of its workers, and the bytes that each worker moved until the
-    last entry of any, in order of the workers."""
+    """The logs of a node: its series; worker, from 0 -> the bytes that it moved until the last entry of any."""
 
     node: Series
-    workers: tuple[Series, ...]
-    moved_bytes: tuple[float, ...]
+    moved_bytes: dict[int, float]
     covered_s: float
 
 
@@ -80,9 +78,9 @@ def read(stream: bytes, time_s: float, runtime_s: float, moved_bytes: float, hos
     cells = _even([*logs.values()], number, step_s, runtime_s, moved_bytes)
     if not cells[0]:
         return None
-    every = [Series(NAME, tuple(own), step_s, 0.0, host, worker - 1) for worker, own in zip(logs, cells, strict=True)]
-    whole = Series(NAME, tuple(map(sum, zip(*cells, strict=True))), step_s, 0.0, host)
-    return Log(whole, tuple(every), tuple(sum(own) * step_s for own in cells), len(cells[0]) * step_s)
+    node = Series(NAME, tuple(map(sum, zip(*cells, strict=True))), step_s, 0.0, host)
+    moved = {worker - 1: sum(own) * step_s for worker, own in zip(logs, cells, strict=True)}
+    return Log(node, moved, len(cells[0]) * step_s)
 
 
 class _Entries(NamedTuple):
