@@ -45,20 +45,6 @@ def test_only_reasons_that_nothing_ends_are_taken_for_such() -> None:
     assert [reason for reason in PASSING if pending.remedy(reason)] == []
 
 
-def test_more_nodes_than_a_user_may_have_at_a_time_are_never_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The numbers are those of the job's QOS and its partition's; of two, the larger one may be what counts."""
-    job = replace(WAITS, reason="QOSMaxNodePerUserLimit", nodes=3)
-    limits = (
-        "QOS=a GrpTRES=cpu=N(0),node=1(0) User Limits= ann(9)={MaxJobsPU=N(0) MaxTRESPU=cpu=N(0),node=%s(0),mem=N(0)}\n"
-    )
-    for of_job, of_partition, waits in ((2, "N", False), (3, "N", True), (2, 4, True), ("N", "N", True)):
-        printed = {"job": "JobId=12 QOS=a Partition=p", "partition": "PartitionName=p QoS=b"}
-        printed["assoc_mgr"] = limits % of_job + limits % of_partition
-        monkeypatch.setattr(query, "ask", lambda argv, printed=printed: printed[argv[3]])
-        assert (pending.too_many_nodes(job) is None) == waits, (of_job, of_partition)
-        assert pending.too_many_nodes(replace(job, reason="Priority")) is None
-
-
 def test_a_job_is_known_by_its_comment_and_directory() -> None:
     job = replace(WAITS, comment=query.comment("w_1.x", "2-nodes"))
     assert pending.allocation_of(job, "w_1.x", "/d") == "2-nodes"

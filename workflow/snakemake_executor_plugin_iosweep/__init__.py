@@ -307,10 +307,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake has no types
         self._silent = False
         end, tell = self._watch.decide(jobs, now_s)
         for job in tell:
-            if change := pending.too_many_nodes(job):
-                end.append((job, change))
-            else:
-                pending.say(self._watch.sentence(job))
+            pending.say(self._watch.sentence(job))
         for job, change in end:  # these jobs cannot start
             name = self._allocation(job)
             why = f"{submission.spoken(name)} would wait forever ({job.reason}): {change}"

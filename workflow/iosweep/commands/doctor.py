@@ -481,7 +481,7 @@ def run_on_nodes(sbatch: Callable[[str], Sequence[str]], command: Sequence[str],
             while (job := query.job(number)) and job.alive and job.state != "COMPLETING":
                 late_s = time.monotonic() - end
                 if job.state == "PENDING" and late_s > 0:
-                    if change := pending.remedy(job.reason) or pending.too_many_nodes(job):
+                    if change := pending.remedy(job.reason):
                         return [wrong("nodes", f"a job like the campaign's would wait forever ({job.reason})", change)]
                     why = f"no free nodes within {wait_s:.0f} s: {pending.explain(job)}"
                     return [unchecked("nodes", why, "try --wait 10min")]

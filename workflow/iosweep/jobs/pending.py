@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import re
@@ -20,7 +19,7 @@ from iosweep.plan.model import Allocation
 from iosweep.slurm import query
 from iosweep.slurm.query import Job
 from iosweep.target.lock import Owner
-from iosweep.text import human_count, printable
+from iosweep.text import printable
 
 #: A reason counts if it lasts this many seconds: while Slurm plans, it shows other reasons for a moment.
 BELIEVED_S = 5.0
@@ -36,9 +35,6 @@ _FOREVER = re.compile(
     r"|(Account|QOS)NotAllowed|Invalid(Account|QOS)|Job's (account|QOS) not .*|Reservation(Deleted|Invalid)"
     r"|DependencyNeverSatisfied"
 )
-#: Limits on the nodes of all jobs together: a job that asks for more than that never starts. Reason -> the limit in
-#: `scontrol show assoc_mgr`.
-_NODES = {"QOSMaxNodePerUserLimit": "MaxTRESPU", "MaxNodePerAccount": "MaxTRESPA", "QOSGrpNodeLimit": "GrpTRES"}
 #: Explanations of the other reasons.
 _WORDS = (
     (r"None", "Slurm has not looked at it yet"),
@@ -64,22 +60,6 @@ _QUEUED = {"Priority": "Resources"}
 def remedy(reason: str) -> str | None:
     """What to change when a job waits for a reason that does not end by itself; None if it does."""
     return submission.meaning(reason) if _FOREVER.fullmatch(reason) else None
-
-
-def too_many_nodes(job: Job) -> str | None:
-    """What to change if a job asks for more nodes than all jobs of its user together may have; None if it asks for
-    fewer, or if the limit is not known."""
-    if limit := _NODES.get(job.reason):
-        with contextlib.suppress(Unanswered):
-            asks = query.fields(query.ask(["scontrol", "--oneliner", "show", "job", job.id]))
-            where = ["scontrol", "--oneliner", "show", "partition", asks.get("Partition", "")]
-            names = ",".join(filter(None, (asks.get("QOS"), query.fields(query.ask(where)).get("QoS"))))
-            limits = query.ask(["scontrol", "--oneliner", "show", "assoc_mgr", "flags=qos", f"qos={names}"])
-            most = max(map(int, re.findall(rf"\b{limit}=\S*\bnode=(\d+)", limits)), default=job.nodes)
-            if job.nodes > most:
-                allows = f"the QOS {names} allows {human_count(most, 'node')} at a time"
-                return f"{allows}; {submission.meaning(job.reason)}"
-    return None
 
 
 def explain(job: Job) -> str:

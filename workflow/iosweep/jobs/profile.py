@@ -97,11 +97,6 @@ class Profile:
         return int(self._text("runtime") or 0) or None
 
     @property
-    def memory_mb(self) -> int:
-        """Of each node; 0 requests none."""
-        return int(self._text("mem_mb") or 0)
-
-    @property
     def launcher(self) -> str:
         return self._text("launcher") or "direct"
 
