@@ -1,11 +1,11 @@
 """A distributed file system on the test cluster: MooseFS or GlusterFS, with real servers and FUSE clients.
 
     with Cluster() as cluster, Dfs(cluster, "moosefs") as dfs:
-        cluster.run(["srun", "-N2", "ls", dfs.at])
+        cluster.run(["srun", "-N2", "ls", AT])
         dfs.stop("s1")
 
-Each server is a machine of its own on the cluster's bridge (dfs/server.py), with a disk of its own. Each node and the
-head have a client of their own, as from their fstab. Nothing listens outside, and all of it ends with the cluster.
+Each server is a machine of its own on the cluster's bridge (dfs/server.py), with a disk of its own. The head, n1 and n2
+have a client of their own, as from their fstab. Nothing listens outside, and all of it ends with the cluster.
 """
 
 import contextlib
@@ -28,6 +28,9 @@ RECIPE = Path(__file__).with_name("dfs")
 KINDS = ("moosefs", "glusterfs")
 ADDRESSES = {"m1": "10.77.0.241", "s1": "10.77.0.242", "s2": "10.77.0.243"}
 DATA = ("s1", "s2")
+CLIENTS = ("head", "n1", "n2")
+#: Of each data server. Room for all tests: MooseFS frees deleted files after minutes.
+DISK = "8G"
 #: Not on the file system that all members share, so that each can mount a client of its own.
 BASE = "/run/dfs"
 AT = f"{BASE}/scratch"
@@ -73,35 +76,16 @@ def missing(kind: str) -> str | None:
 
 
 class Dfs:
-    """The file system, mounted at `at` on every member: `up` and `down`, or a context that does both.
+    """The file system, mounted at AT on CLIENTS, as a context. Each file has one copy."""
 
-    copies: of every file. disk: size of the disk of each data server. trash: seconds for which MooseFS keeps the space
-    of deleted files; its default is a day. options: of every mount, such as mfsioretries=3. clients: who mounts it.
-    """
-
-    at = AT
-
-    def __init__(
-        self, cluster: Cluster, kind: str, *, copies: int = 1, disk: str = "2G", trash: int | None = None,
-        options: str = "", clients: Sequence[str] = (),
-    ) -> None:  # fmt: skip
-        assert kind in KINDS
+    def __init__(self, cluster: Cluster, kind: str) -> None:
         self.cluster, self.kind = cluster, kind
-        self.clients = tuple(clients) or ("head", *cluster.nodes)
-        self._copies, self._disk, self._trash, self._options = copies, disk, trash, options
-        self.metadata = "m1" if kind == "moosefs" else None
         #: The machines: first the metadata server, if there is one.
         self.servers = (("m1",) if kind == "moosefs" else ()) + DATA
         self.state = cluster.state / "dfs"
         self._off: set[str] = set()
 
     def __enter__(self) -> Self:
-        return self.up()
-
-    def __exit__(self, *exception: object) -> None:
-        self.down()
-
-    def up(self) -> Self:
         """Bring it up, mounted everywhere: MooseFS in about 3 s, GlusterFS in 9. ClusterError if that fails."""
         if reason := missing(self.kind):
             raise ClusterError(reason)
@@ -110,7 +94,7 @@ class Dfs:
                 (self.state / server).mkdir(parents=True)
             for server in DATA:
                 image = self.state / server / "disk.img"
-                subprocess.run(["truncate", f"--size={self._disk}", image], check=True)
+                subprocess.run(["truncate", f"--size={DISK}", image], check=True)
                 quick = ("-E", "lazy_itable_init=1,lazy_journal_init=1", "-O", "^has_journal")
                 subprocess.run(["mkfs.ext4", "-q", "-m", "0", *quick, image], check=True, env={"PATH": _PATH})
             self._all(self._boot, self.servers)
@@ -121,13 +105,13 @@ class Dfs:
             self.cluster.run(["mkdir", AT])
             getattr(self, f"_make_{self.kind}")()
         except BaseException:
-            self.down()
+            self.__exit__()
             raise
         return self
 
-    def down(self) -> None:
+    def __exit__(self, *exception: object) -> None:
         """End all clients and servers, and remove what they had. The cluster stays."""
-        up = [member for member in self.clients if member == "head" or member not in self.cluster.killed]
+        up = [member for member in CLIENTS if member == "head" or member not in self.cluster.killed]
         for member in up:
             self.umount(member)
         for server in set(self.servers) - self._off:
@@ -145,23 +129,23 @@ class Dfs:
             elif not self.daemons(server):
                 self.start(server)
             else:
-                self._send(signal.SIGCONT, server)
+                self._signal(signal.SIGCONT, self.daemons(server))
         self.unfill()
-        for member in self.clients:
+        for member in CLIENTS:
             self._signal(signal.SIGCONT, self._client(member))
         # After a server was away a client may wait, or answer, for a minute what was true then: begin anew.
-        self._all(self.mount, self.clients)
-        self._written(self.clients)
+        self._all(self.mount, CLIENTS)
+        self._written(CLIENTS)
 
     # the servers
 
     def stop(self, server: str) -> None:
         """SIGSTOP to its daemons: connections stay, and nothing is answered."""
-        self._send(signal.SIGSTOP, server)
+        self._signal(signal.SIGSTOP, self.daemons(server))
 
     def kill(self, server: str) -> None:
         """SIGKILL to its daemons: connections are refused. `start` starts them again."""
-        self._send(signal.SIGKILL, server)
+        self._signal(signal.SIGKILL, self.daemons(server))
         self._until(lambda: not self.daemons(server))
 
     def start(self, server: str) -> None:
@@ -207,31 +191,30 @@ class Dfs:
 
     # the clients
 
-    def mount(self, member: str, source: str = "", at: str = AT) -> None:
-        """Mount it on one member, in place of what is mounted there. `source`: another one (`sources`), such as a
-        GlusterFS volume by another server."""
-        self.umount(member, at)
-        self.cluster.run(["mkdir", "-p", at], on=member)
-        options = ",".join(filter(None, (self._options, self._log(member))))
+    def mount(self, member: str, source: str = "") -> None:
+        """Mount it on one member, in place of what is mounted there. `source`: that of `other_volume`."""
+        self.umount(member)
+        self.cluster.run(["mkdir", "-p", AT], on=member)
         if self.kind == "moosefs":
             host, _, path = (source or "m1:/").partition(":")
-            words = ["mfsmount", at, "-H", host, "-S", path, *(["-o", options] if options else [])]
+            words = ["mfsmount", AT, "-H", host, "-S", path]
         else:
-            words = ["mount", "-t", "glusterfs", "-o", options, source or "s1:/dfs", at]
+            log = f"log-file={self.state}/client-{member}.log"
+            words = ["mount", "-t", "glusterfs", "-o", log, source or "s1:/dfs", AT]
         self._daemon(words, member)
-        self._until(lambda: self.mounted(member, at))
+        self._until(lambda: self.mounted(member))
 
-    def umount(self, member: str, at: str = AT) -> None:
+    def umount(self, member: str) -> None:
         """Unmount it on one member, whoever uses it, and end its client."""
-        gone = self._client(member, at)
-        while self.mounted(member, at):
-            self.cluster.run(["umount", "--lazy", at], on=member)
+        gone = self._client(member)
+        while self.mounted(member):
+            self.cluster.run(["umount", "--lazy", AT], on=member)
         self._signal(signal.SIGKILL, gone)
 
-    def mounted(self, member: str, at: str = AT) -> bool:
+    def mounted(self, member: str) -> bool:
         """By the table of mounts: nothing waits for the file system."""
         lines = Path(f"/proc/{self.cluster.first(member)}/mountinfo").read_text().splitlines()
-        return any(line.split()[4] == at for line in lines)
+        return any(line.split()[4] == AT for line in lines)
 
     def other_volume(self) -> str:
         """The source of another volume (MooseFS: of another directory as a root) of these servers, made now."""
@@ -262,38 +245,32 @@ class Dfs:
             (own / "mfschunkserver.cfg").write_text(_CHUNKS.format(own=own))
         self.start("m1")
         self._all(self.start, DATA)
-        self._all(self.mount, self.clients)
-        [first, *_] = self.clients
-        self.cluster.run(["chmod", "1777", AT], on=first)  # it begins with 0777, which a campaign refuses
-        self.cluster.run(["mfssetgoal", "-r", str(self._copies), AT], on=first)
-        if self._trash is not None:
-            self.cluster.run(["mfssettrashtime", "-r", str(self._trash), AT], on=first)
+        self._all(self.mount, CLIENTS)
+        self.cluster.run(["chmod", "1777", AT])  # it begins with 0777, which a campaign refuses
+        self.cluster.run(["mfssetgoal", "-r", "1", AT])
+        self.cluster.run(["mfssettrashtime", "-r", "0", AT])  # the space of deleted files is free at once, not in a day
         # The size is that of the data servers that have registered; a file can be written once one has.
         disk = (self.state / "s1" / "disk.img").stat().st_size
         size = ["stat", "--file-system", "--format=%b %S", AT]
-        self._until(lambda: _product(self.cluster.run(size, on=first).stdout) > 1.5 * disk)
-        self._written([first])
+        self._until(lambda: _product(self.cluster.run(size).stdout) > 1.5 * disk)
+        self._written(CLIENTS[:1])
 
     def _make_glusterfs(self) -> None:
         self._all(self.start, DATA)
         self._until(lambda: "peer probe: success" in self._gluster("peer", "probe", "s2", check=False))
         self._until(lambda: "(Connected)" in self._gluster("peer", "status", check=False))
         self._volume("dfs")
-        self._all(self.mount, self.clients)
-        self._written(self.clients[:1])
+        self._all(self.mount, CLIENTS)
+        self._written(CLIENTS[:1])
 
     def _volume(self, name: str) -> None:
-        copies = [] if self._copies == 1 else ["replica", str(self._copies)]
         bricks = [f"{server}:{self.state}/{server}/disk/{name}" for server in DATA]
-        self._gluster("volume", "create", name, *copies, *bricks, "force")
+        self._gluster("volume", "create", name, *bricks, "force")
         self._gluster("volume", "start", name)
 
     def _gluster(self, *words: str, check: bool = True) -> str:
         done = self.cluster.run(["gluster", "--mode=script", *words], on="s1", check=check)
         return done.stdout
-
-    def _log(self, member: str) -> str:
-        return f"log-file={self.state}/client-{member}.log" if self.kind == "glusterfs" else ""
 
     def _boot(self, server: str) -> None:
         self.cluster.machine(server, ADDRESSES[server], RECIPE / "server.py")
@@ -336,18 +313,15 @@ class Dfs:
             return [psutil.Process(pid) for pid in psutil.pids() if _link(f"/proc/{pid}/ns/pid") == own]
         return []
 
-    def _client(self, member: str, at: str = AT) -> list[psutil.Process]:
+    def _client(self, member: str) -> list[psutil.Process]:
         """The FUSE daemon of a mount; none if it does not live."""
         found = []
         for process in self._processes(member):
             with contextlib.suppress(psutil.Error):
                 words = " ".join(process.cmdline())  # "... /mnt", or MooseFS's "mfsmount (mounted on: /mnt)"
-                if process.name() in ("mfsmount", "glusterfs") and words.rstrip(") ").endswith(f" {at}"):
+                if process.name() in ("mfsmount", "glusterfs") and words.rstrip(") ").endswith(f" {AT}"):
                     found.append(process)
         return found
-
-    def _send(self, number: int, server: str) -> None:
-        self._signal(number, self.daemons(server))
 
     @staticmethod
     def _signal(number: int, processes: Iterable[psutil.Process]) -> None:
