@@ -7,9 +7,7 @@ gone. What was announced must be there, whole; what is damaged must be noticed a
 
 import os
 import random
-import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -20,8 +18,7 @@ import psutil
 import pytest
 
 import mounts
-import scripted
-from campaign import COMMITS, SIX, Allocation
+from campaign import COMMITS
 from iosweep.store.record import Record
 from iosweep.store.store import Store
 from stopped import all_killed, all_stopped
@@ -91,55 +88,3 @@ def test_a_power_cut_takes_nothing_that_the_store_announced(disk: Path, rounds: 
             assert record.intact
             assert record.campaign == str(number)
             assert store.raw(record)
-
-
-class Cut(Allocation):
-    """An allocation whose results are on a disk that loses its power; its terminal and its target are elsewhere."""
-
-    def __init__(self, place: Path):
-        super().__init__(place)
-        self.path = f"{scripted.install(place / 'tools', [{'sleep_s': 0.05}])}{os.pathsep}{self.path}"
-
-    def start(self) -> subprocess.Popen[bytes]:
-        with (self.place / "said").open("wb") as said:
-            return subprocess.Popen(
-                self.command(), env=self.environment, cwd=self.place, stderr=said, start_new_session=True
-            )
-
-    def announced(self) -> set[tuple[str, int]]:
-        """(name of the point, repetition) of what the last runner said that it had measured."""
-        said = (self.place / "said").read_text()
-        return {(point, int(n)) for point, n in re.findall(r"^ *\d+/\d+ (\S+) r(\d+)", said, re.MULTILINE)}
-
-    def there(self) -> set[tuple[str, int]]:
-        """The same of what is stored."""
-        return {(point, n) for point, found in self.store.repetitions().items() for n in found if found[n].intact}
-
-
-@pytest.mark.soak
-def test_a_power_cut_takes_no_repetition_that_was_announced(
-    disk: Path, tmp_path: Path, rounds: Rounds, draw: random.Random
-) -> None:
-    cut = Cut(tmp_path)
-    repetitions, known = 1, set[tuple[str, int]]()
-    cut.configure(SIX | {"repetitions": repetitions})
-    for _ in range(rounds(1, 4)):
-        runner = cut.start()
-        time.sleep(draw.uniform(0.5, 3))
-        if draw.random() < 0.5:
-            others_sync(disk)
-        power_cut(disk, runner)
-        known |= cut.announced()
-        assert known <= {(point.rpartition(".")[0], n) for point, n in cut.there()}
-        assert runner.returncode in (0, -signal.SIGKILL)
-        if runner.returncode == 0:
-            repetitions += 1
-            cut.configure(SIX | {"repetitions": repetitions})
-    done = cut.there()
-    cut.measure()
-    wanted = {(point.id, n) for point in cut.plan.points for n in range(1, repetitions + 1)}
-    assert cut.there() == wanted
-    # nothing that was there was measured again
-    assert all(cut.store.repetitions()[point][n].attempt == 1 for point, n in done)
-    assert not list(cut.ours.glob("*"))
-    assert {row["verdict"] for row in cut.rows()} <= {"valid", "suspect"}

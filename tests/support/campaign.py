@@ -222,18 +222,6 @@ SMALL: dict[str, Any] = SWEEP | {
     "options": {"file_size": "1m"},
     "repetitions": 2,
 }
-#: 60 points of one tiny phase: nearly all of the time is fio's start-up.
-SIXTY: dict[str, Any] = SWEEP | {
-    "phases": ["rand_write"],
-    "axes": {
-        "threads_per_node": [1, 2, 3],
-        "transfer_size": ["4k", "8k", "16k", "32k", "64k"],
-        "queue_depth": [1, 2, 3, 4],
-    },
-    "options": {"file_size": "256k"},
-    "phase_time": "50ms",
-}
-SIX: dict[str, Any] = SIXTY | {"axes": {"transfer_size": ["4k", "8k", "16k"], "threads_per_node": [1, 2]}}
 #: For a Snakemake that imports the plugins that users have.
 PLUGINS_OF_USERS = {"PYTHONPATH": str(ROOT / "tests/support/hidden")}
 #: Commits results until it is killed: `python COMMITS STORE REPETITION`.
