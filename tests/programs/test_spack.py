@@ -17,7 +17,6 @@ from campaign import SMALL, Allocation, Campaign
 from iosweep.commands import cli
 from iosweep.programs import spack
 from iosweep.programs.spack import Environment, Pin, configuration, installed, variables
-from slurm_campaign import Marked
 from waiting import PATIENCE_S, over, wait_for
 
 FIO = SMALL | {"repetitions": 1}
@@ -28,11 +27,10 @@ IOR = {
 }  # fmt: skip
 
 
-class Site(Campaign, Marked):
+class Site(Campaign):
     """A campaign whose tools Spack builds. `spack`: the stand-in's directory; `keys`: those of the configuration."""
 
     def __init__(self, place, spack, packages, capsys):
-        Marked.__init__(self)
         self.spack, self.packages, self.keys, self.capsys = spack, packages, {"spack": str(spack)}, capsys
         place.mkdir(exist_ok=True)
         self.own = place / "spack.yaml"
@@ -43,10 +41,6 @@ class Site(Campaign, Marked):
         """`sweeps`: in place of FIO."""
         given = [sweep for sweep in sweeps if sweep]  # empty when the campaign is made
         Allocation.configure(self, tools={"provider": "spack", **self.keys}, sweeps=given or [FIO])
-
-    @property
-    def environment(self):
-        return super().environment | self.mark
 
     @property
     def built(self):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import local_srun
+import processes
 from campaign import Allocation
 from iosweep.run import agents
 from iosweep.slurm import query
@@ -36,4 +37,4 @@ def local_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(agents, "_START_S", PATIENCE_S)
     local_srun.install(tmp_path)
     yield number
-    wait_for(lambda: not local_srun.of(number))
+    wait_for(lambda: not processes.with_variables(SLURM_JOB_ID=number))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import local_srun
+import processes
 from held_job import Held
 from iosweep.errors import ExitCode, Refused, TargetError, TargetHangs
 from iosweep.node import process
@@ -17,7 +18,6 @@ from iosweep.programs.programs import hash_of
 from iosweep.run import agents
 from iosweep.run import agents as node_agent
 from iosweep.run.agents import RemoteAgents
-from local_srun import of
 from waiting import PATIENCE_S, wait_for
 
 HOSTS = ("n1", "n2")
@@ -71,7 +71,7 @@ def test_a_command_that_takes_too_long_on_one_node_is_ended_there(local_job: str
             done = made.run_at_once({"n1": ["sh", "-c", short], "n2": ["sh", "-c", long]}, limit_s)
             if not done["n1"].done.timed_out:
                 break
-        assert not of(local_job, "sleep 4321")
+        assert not processes.with_variables("sleep", SLURM_JOB_ID=local_job)
     one, two = done["n1"].done, done["n2"].done
     assert (one.exit_code, one.timed_out, one.stdout, one.left_behind) == (7, False, b"here\n", ())
     assert (two.timed_out, two.stdout, two.left_behind) == (True, b"", ())
@@ -84,7 +84,7 @@ def test_a_command_that_takes_too_long_on_one_node_is_ended_there(local_job: str
 @pytest.mark.local
 def test_a_node_that_does_not_answer_is_named_and_its_agent_ended(local_job: str) -> None:
     with remote(local_job) as made:
-        for one in of(local_job, AGENT, "n2"):
+        for one in processes.with_variables(AGENT, SLURM_JOB_ID=local_job, SLURMD_NODENAME="n2"):
             one.suspend()
         for deadline_s in (0.5, 5, 50):  # until it is long enough for the other one
             with pytest.raises(TargetHangs) as caught:

@@ -1,7 +1,6 @@
 """Ends at any moment: signals, SIGKILL of the runner, its agent or all of them, a target that hangs. Nothing measured
 is lost, nothing of others is changed, no process stays, and the next run completes what is left."""
 
-import contextlib
 import os
 import random
 import signal
@@ -26,7 +25,7 @@ from iosweep.judge import remaining
 from iosweep.store.record import Record
 from iosweep.store.store import Store
 from iosweep.target import directory as directories
-from stopped import all_stopped
+from processes import all_killed, all_stopped
 from tables import damaged
 from waiting import PATIENCE_S, over, wait_for
 
@@ -74,7 +73,6 @@ class Killed(Allocation):
     def __init__(self, place: Path):
         super().__init__(place)
         self.tools, self.beside = place / "tools", place / "beside"
-        self.mark = f"IOSWEEP_TEST_OF_KILLS={place}"
         self.plant()
 
     def plant(self) -> None:
@@ -84,11 +82,6 @@ class Killed(Allocation):
 
     def play(self, *rules: scripted.Rule) -> None:
         self.path = f"{scripted.install(self.tools, rules)}{os.pathsep}{os.environ['PATH']}"
-
-    @property
-    def environment(self) -> dict[str, str]:
-        name, _, value = self.mark.partition("=")
-        return super().environment | {name: value}
 
     def outside(self) -> dict[Path, Any]:
         """What is not the campaign's."""
@@ -115,22 +108,6 @@ class Killed(Allocation):
     def called(self) -> int:
         """How often a tool was called, but for its version."""
         return sum("--version" not in call for call in scripted.calls(self.tools))
-
-    def processes(self) -> list[psutil.Process]:
-        """The living processes of a runner, itself included."""
-        found = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError, psutil.Error):
-                if os.fsencode(self.mark) in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append(psutil.Process(int(entry.name)))
-        return found
-
-    def agent(self) -> psutil.Process | None:
-        for one in self.processes():
-            with contextlib.suppress(psutil.Error):
-                if "iosweep.target.agent" in one.cmdline():
-                    return one
-        return None
 
     def names(self) -> set[str]:
         """What is in the campaign's directory."""
@@ -176,9 +153,7 @@ class Killed(Allocation):
 def killed(tmp_path: Path) -> Iterator[Killed]:
     made = Killed(tmp_path)
     yield made
-    for process in made.processes():  # of a test that failed
-        with contextlib.suppress(psutil.Error):
-            process.kill()
+    all_killed(set(made.processes()))  # of a test that failed
 
 
 def in_its_middle(killed: Killed, *prefix: str) -> subprocess.Popen[bytes]:
@@ -234,8 +209,7 @@ def test_a_repetition_whose_agent_is_killed_is_tried_again(killed: Killed) -> No
     killed.play({"when": "rand_write", "times": 1, "sleep_s": FOREVER_S})
     runner = killed.start()
     wait_for(lambda: killed.called() >= 2, over=over(runner))
-    agent = killed.agent()
-    assert agent
+    [agent] = killed.processes("iosweep.target.agent")
     agent.kill()
     assert runner.wait(PATIENCE_S) == 0
     killed.everything_ended()
@@ -255,9 +229,7 @@ def test_a_run_killed_at_any_moment_loses_nothing_it_stored(
         wait_for(lambda calls=calls: killed.called() >= calls, over=over(runner))
         time.sleep(draw.uniform(0, 0.6))
         if draw.random() < 0.5:  # all of it, as when a node runs out of memory
-            for process in all_stopped(psutil.Process(runner.pid)) if runner.poll() is None else ():
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
+            all_killed(all_stopped(psutil.Process(runner.pid)) if runner.poll() is None else set())
         runner.kill()
         runner.wait(PATIENCE_S)
         killed.everything_ended()
@@ -390,10 +362,7 @@ def test_a_target_that_hangs_ends_the_run_and_loses_nothing(hanging: Hanging, mo
         runner = hanging.start()
         wait_for(lambda: len(hanging.stored()) == 2 and hanging.called() >= 3, over=over(runner))
         os.kill(server, signal.SIGSTOP)
-        for one in hanging.processes():  # the tool fails, and the runner looks at the target
-            with contextlib.suppress(psutil.Error):
-                if "--name=rand_write" in one.cmdline():
-                    one.kill()
+        all_killed(set(hanging.processes("--name=rand_write")))  # the tool fails, and the runner looks at the target
     assert runner.wait(PATIENCE_S) == ExitCode.HANGS
     kept = hanging.stored()
     os.kill(server, signal.SIGCONT)

@@ -21,7 +21,7 @@ import mounts
 from campaign import COMMITS
 from iosweep.store.record import Record
 from iosweep.store.store import Store
-from stopped import all_killed, all_stopped
+from processes import all_killed, all_stopped
 from waiting import PATIENCE_S
 
 pytestmark = pytest.mark.local

@@ -48,11 +48,10 @@ def phases(allocation: Allocation) -> list[dict[str, Any]]:
 def working(allocation: Allocation) -> dict[int, int]:
     """Each fio that measures on the target, and its workers: process ids, with those of their parents."""
     found = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError, psutil.Error):
-            words = (entry / "cmdline").read_text(errors="replace")
-            if str(allocation.ours) in words and "--runtime" in words and (entry / "exe").readlink().name == "fio":
-                found[int(entry.name)] = psutil.Process(int(entry.name)).ppid()
+    for one in allocation.processes("fio"):
+        with suppress(psutil.Error):
+            if "--runtime" in " ".join(one.cmdline()) and Path(one.exe()).name == "fio":
+                found[one.pid] = one.ppid()
     return found
 
 

@@ -7,17 +7,20 @@ import re
 import shutil
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import psutil
 import pyarrow.parquet
 import pytest
 import yaml
 
 import locks
+import processes
 import records
 import scripted
 from iosweep import dag
@@ -237,6 +240,7 @@ class Allocation:
     def __init__(self, place: Path, sweep: dict[str, Any] = SWEEP, keep: str = "none", **document: Any):
         self.place = place
         self.keep, self.lock = keep, locks.own()
+        self.mark = {"IOSWEEP_TEST": str(uuid.uuid4())}  # of all its processes
         self.target = place / "target"
         self.target.mkdir(parents=True, exist_ok=True)
         self.ours = self.target / f"iosweep-{self.name}"
@@ -281,7 +285,11 @@ class Allocation:
 
     @property
     def environment(self) -> dict[str, str]:
-        return os.environ | {"PATH": self.path, "COLUMNS": "300"}
+        return os.environ | {"PATH": self.path, "COLUMNS": "300"} | self.mark
+
+    def processes(self, word: str = "", node: str = "") -> list[psutil.Process]:
+        """What lives of it, on all nodes or one; with this word in its command, or a program of that name."""
+        return processes.with_variables(word, **self.mark, **({"SLURMD_NODENAME": node} if node else {}))
 
     def measure(self, *arguments: str, code: int = 0) -> str:
         """Run to the end; returns its messages."""
@@ -342,7 +350,8 @@ class Campaign(Allocation):
 
     @property
     def environment(self) -> dict[str, str]:
-        return os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{self.path}"} | PLUGINS_OF_USERS
+        path = f"{Path(sys.executable).parent}{os.pathsep}{self.path}"
+        return os.environ | {"PATH": path} | self.mark | PLUGINS_OF_USERS
 
     def command(self, *arguments: str) -> list[str]:
         snakemake = Path(sys.executable).with_name("snakemake")

@@ -12,7 +12,6 @@ import signal
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
@@ -145,56 +144,6 @@ class Stories:
                 self._freed.notify_all()
 
 
-class Marked:
-    """Whose processes are known by a variable in their environment, on whatever node they are."""
-
-    def __init__(self) -> None:
-        self.mark = {"IOSWEEP_TEST": str(uuid.uuid4())}
-
-    def processes(self, word: str = "", node: str = "") -> list[psutil.Process]:
-        """What lives of it, on all nodes or one; with this word in its command, or a program of that name."""
-        wanted = [f"{name}={value}".encode() for name, value in self.mark.items()]
-        wanted += [f"SLURMD_NODENAME={node}".encode()] if node else []
-        found = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError, psutil.Error):
-                if set(wanted) <= set((entry / "environ").read_bytes().split(b"\0")):
-                    process = psutil.Process(int(entry.name))
-                    words = {Path(each).name for each in process.cmdline()}
-                    if word in words or (not word and process.status() != psutil.STATUS_ZOMBIE):
-                        found.append(process)
-        return found
-
-    def runner(self) -> psutil.Process:
-        """The runner; a child of it has its command and variables, too, until it is another program."""
-
-        def alone() -> list[psutil.Process]:
-            with contextlib.suppress(psutil.Error):
-                found = [process for process in self.processes("measure") if "iosweep" in process.cmdline()]
-                return [process for process in found if process.ppid() not in {each.pid for each in found}]
-            return []
-
-        [process] = until(alone, self.over)
-        return process
-
-    def over(self) -> str | None:
-        """The output of the last run, once it has ended."""
-        raise NotImplementedError
-
-    def nothing_lives(self) -> None:
-        """Wait until no process is left."""
-        seen: list[psutil.Process] = []
-
-        def gone() -> bool:
-            seen[:] = self.processes()
-            return not seen
-
-        try:
-            until(gone)
-        except AssertionError:
-            raise AssertionError(f"these live: {seen}") from None
-
-
 def told(cluster: Cluster, job: str) -> dict[str, str]:
     """What Slurm knows of a job."""
     [said] = cluster.ask(["scontrol", "--oneliner", "show", "job", job])
@@ -206,12 +155,11 @@ _PROFILE = yaml.safe_load((ROOT / "profiles/slurm/profile.v9+.yaml").read_text()
 RESOURCES: dict[str, str] = dict(each.split("=", 1) for each in _PROFILE["default-resources"])
 
 
-class SlurmCampaign(Campaign, Marked):
+class SlurmCampaign(Campaign):
     """A campaign through Snakemake with profiles/slurm and scripted tools. `resources`: what a site writes into the
     profile. `name`: of several in one story; they share the target's file system and the directory of locks."""
 
     def __init__(self, stage: Stage, sweeps: Sequence[dict[str, Any]], name: str = "tiny", **resources: str):
-        Marked.__init__(self)
         self.cluster, self.stage, self._sweeps, self.name = stage.cluster, stage, list(sweeps), name
         self._resources = RESOURCES | {"slurm_partition": f'"{stage.partition}"'} | resources
         self._run: Run | None = None
@@ -264,7 +212,26 @@ class SlurmCampaign(Campaign, Marked):
         assert run.end() == code, run.said()
         return run.said()
 
+    def runner(self) -> psutil.Process:
+        """The runner; a child of it has its command and variables, too, until it is another program."""
+
+        def alone() -> list[psutil.Process]:
+            with contextlib.suppress(psutil.Error):
+                found = [process for process in self.processes("measure") if "iosweep" in process.cmdline()]
+                return [process for process in found if process.ppid() not in {each.pid for each in found}]
+            return []
+
+        [process] = until(alone, self.over)
+        return process
+
+    def nothing_lives(self) -> None:
+        """Wait until no process is left."""
+        with contextlib.suppress(AssertionError):
+            until(lambda: not self.processes())
+        assert self.processes() == []
+
     def over(self) -> str | None:
+        """The output of the last run, once it has ended."""
         return self._run.said() if self._run and self._run.process.poll() is not None else None
 
     def records(self) -> list[dict[str, Any]]:
