@@ -310,24 +310,17 @@ def test_what_was_not_counted_is_null(campaign: Made) -> None:
     assert len(reader.load_series(campaign.results, wanted)) == 1
 
 
-def test_records_of_another_version_are_judged_in_several_processes(
-    campaign: Made, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_of_another_version_are_judged_again_once(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign.measured(0)
     campaign.measured(1)
-    monkeypatch.setattr(maker, "_WORTH_PROCESSES", 2)
-    with monkeypatch.context() as here:
-        here.setattr(RecordReader, "_judge_again", None)
-        rows = campaign.table()
+    rows = campaign.table()
     assert [row["verdict"] for row in rows if row["verdict"] != "missing"] == ["valid", "invalid"]
     last = campaign.store.record(campaign.plan.points[1].id, 1, 1)
-    campaign.store.keep_rows(replace(last, rows=(), judged="not yet, by a process that was killed"))
-    with monkeypatch.context() as here:
-        here.setattr(RecordReader, "_judge_again", None)
-        assert campaign.table() == rows
-    monkeypatch.setattr(maker, "_WORTH_PROCESSES", 3)
+    campaign.store.keep_rows(replace(last, rows=(), judged="by another version"))
+    assert campaign.table() == rows
     make_tables(campaign.plan, campaign.results, judge_again=True)
-    assert pyarrow.parquet.read_table(campaign.results / "results.parquet").to_pylist() == rows
+    monkeypatch.setattr(RecordReader, "_judge_again", None)
+    assert campaign.table() == rows
 
 
 def test_tables_have_turns_and_what_a_killed_process_left_goes(campaign: Made) -> None:

@@ -6,16 +6,13 @@ because a parser was fixed, are judged again from their raw output, and stored w
 
 from __future__ import annotations
 
-import ctypes
-import multiprocessing
+import contextlib
 import os
-import signal
 import struct
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -57,8 +54,6 @@ def make_tables(plan: Plan, results: Path, judge_again: bool = False) -> None:
     store = Store(results)
     nodes = store.documents(NodeFacts)
     reader = RecordReader(plan, store, {key: facts.memory_bytes for key, facts in nodes.items()}, judge_again)
-    if os.access(results / "points", os.W_OK) and reader.is_outdated():
-        _judge_in_processes(reader)
     origins = Origins()
     with CampaignTables(results) as tables:
         _write_results(plan, store, reader, tables, origins)
@@ -89,7 +84,6 @@ class RecordReader:
     store: Store
     memory_bytes: Mapping[str, int | None]  # key of a node's facts -> its memory
     always: bool = False  # judge every record again
-    stores: bool = True  # False: new rows could not be stored
 
     def read(self, point: Point) -> PointRecords:
         """Read the stored repetitions of a point."""
@@ -119,16 +113,6 @@ class RecordReader:
                 read.judged.append(r)
         return read
 
-    def is_outdated(self) -> bool:
-        """Whether enough records to occupy several processes must be judged again. Only the first and the last are
-        looked at: a new version of the code outdates all, and a killed process leaves the last."""
-        for points in (self.plan.points, reversed(self.plan.points)):
-            records = ((p, r) for p in points for r in self.store.records_of(p.id, JudgedRecord) if r.intact)
-            point, r = next(records, (None, None))
-            if point and r and (self.always or r.judged != verdict.key(self.plan, point)):
-                return sum(map(len, self.store.repetitions().values())) >= _WORTH_PROCESSES
-        return False
-
     def _judge_again(self, point: Point, r: JudgedRecord, key: str) -> tuple[JudgedRecord, str]:
         """Judge a record again; returns it with its new rows, or as it was and why it cannot be judged. New rows are
         stored if the results are writable. A record whose archive was changed is set aside, and returned as not intact.
@@ -153,49 +137,9 @@ class RecordReader:
             return r, f"{raw} and its record cannot be judged: {why}"
         if (rows, key) != (record.rows, record.judged):
             retry = record.retry and verdict.retry(finding for row in rows for finding in row.findings.values())
-            try:
+            with contextlib.suppress(OSError):  # then they are judged again each time
                 self.store.keep_rows(replace(record, rows=rows, judged=key, retry=retry))
-            except OSError:  # they are judged again each time
-                self.stores = False
         return replace(r, rows=rows, judged=key), ""
-
-
-#: Judge in processes from this number of repetitions on: processes take half a second to start.
-_WORTH_PROCESSES = 200
-#: Maximum number of these processes: the file system and a login node are shared.
-_MOST_PROCESSES = 8
-
-
-def _judge_in_processes(reader: RecordReader) -> None:
-    """Judge outdated records in several processes. These store the new rows, which the tables are then read from."""
-    processes = min(len(os.sched_getaffinity(0)), _MOST_PROCESSES)
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _init_process, (reader, os.getpid()))
-    try:
-        for damaged, stores in pool.map(_judge_point, reader.plan.points, chunksize=8):
-            reader.store.damaged |= damaged
-            reader.stores &= stores
-    finally:
-        pool.shutdown(cancel_futures=True)
-    reader.always &= not reader.stores
-
-
-def _init_process(reader: RecordReader, parent: int) -> None:
-    """Initialize a judging process."""
-    global _reader
-    _reader = reader
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent receives it, too, and ends the pool
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: a pool does not notice that its parent was killed
-    if os.getppid() != parent:
-        os._exit(1)
-
-
-def _judge_point(point: Point) -> tuple[dict[str, str], bool]:
-    """Judge the records of a point; returns damaged file -> reason, and whether new rows could be stored."""
-    _reader.read(point)
-    return _reader.store.damaged, _reader.stores
-
-
-_reader: RecordReader  # of a judging process
 
 
 @cache
