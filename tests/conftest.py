@@ -54,7 +54,7 @@ _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 #: What takes a minute or so: first all files with tests of the tier `cluster`, which have one cluster.
 LONGEST = (
     "cluster", "test_workflow.py", "test_demo.py",
-    "test_kills.py", "test_lint.py", "test_report_browser.py", "test_slurm_profile.py", "test_faults.py",
+    "test_kills.py", "test_lint.py", "test_report_browser.py", "test_faults.py",
 )  # fmt: skip
 
 

@@ -418,7 +418,8 @@ def test_an_end_that_a_command_explains_itself_is_not_told_again_by_snakemake() 
 def workflow(*config: str, files: Sequence[str] = ("x.yaml",), **resources: str) -> Any:
     """As much of Snakemake's as the Snakefile reads."""
     given = {name: SimpleNamespace(raw=value) for name, value in resources.items()}
-    settings = SimpleNamespace(default_resources=given, overwrite_resources={})
+    set_resources = {"measure": {"qos": SimpleNamespace(raw="tonight")}}
+    settings = SimpleNamespace(default_resources=given, overwrite_resources=set_resources)
     return SimpleNamespace(
         config_settings=SimpleNamespace(configfiles=[Path(file).absolute() for file in files], config_args=config),
         resource_settings=settings,
@@ -429,9 +430,9 @@ def test_the_command_line_of_snakemake(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["snakemake"])
     read(tmp_path, TEXT)
-    found = dag.read(workflow("campaign=007", "only=qd4", "target=/a=b", launcher="mpiexec", disk="none"))
+    found = dag.read(workflow("campaign=007", "only=qd4", "target=/a=b", launcher="mpiexec", disk="none", qos="day"))
     assert (str(found.results), found.only, found.plan.targets[""].directory) == ("results/007", "qd4", "/a=b")
-    assert (str(found.file), found.launcher.name) == ("x.yaml", "mpiexec")
+    assert (str(found.file), found.launcher.name, found.site.options) == ("x.yaml", "mpiexec", ["--qos=tonight"])
     assert found.given == {"campaign": "007", "target": "/a=b"}
     for wrong, where in (
         (workflow("onyl=qd4"), "--config"),
