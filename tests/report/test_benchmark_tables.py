@@ -70,22 +70,6 @@ WEKA: dict[tuple[int, str, str, int, int | None], Sequence[Any]] = {
     (8, "metadata", "stat", 136, None): (1_930_721, 3_257_394),
     (8, "metadata", "delete", 136, None): (117_644, 361_755),
 }
-#: Micron's corners: (phase, queue depth) -> figures.
-MICRON: dict[tuple[str, int], dict[str, float]] = {
-    ("rand_read", 32): {"ops_per_s": 4.6e6, "latency_mean_s": 487e-6},
-    ("rand_write", 4): {"ops_per_s": 626e3},
-    ("rand_write", 8): {"latency_mean_s": 830e-6},
-    ("rand_write", 16): {"ops_per_s": 696e3, "latency_mean_s": 1.6e-3},
-    ("rand_mixed", 16): {"ops_per_s": 1.6e6},
-    ("seq_read", 16): {"bandwidth_bytes_per_s": 62e9, "latency_mean_s": 2.3e-3},
-}
-#: The Lustre notes' summary of IOR: (phase, MiB of a transfer) -> MiB/s, operations per second.
-LUSTRE_IOR = {
-    ("seq_write", 16): (27135.9688, 1696.0195),
-    ("rand_read", 16): (39275.2087, 2454.7904),
-    ("seq_read", 64): (43203.6925, 675.0791),
-    ("rand_write", 64): (40580.2781, 634.0792),
-}
 
 
 def row(tool: str, phase: str, sweep: str, **values: Any) -> reader.ResultRow:
@@ -127,41 +111,6 @@ class TestSources:
         assert all(set(parts) <= set(cells["behind"]) for parts, cells in zip(behind, table, strict=True))
         assert all(cells["published"].endswith("(supermicro)") for cells in table)  # the best system
         assert system == 0 or {cells["share"] for cells in table} == {100}
-
-    def test_wekas_small_write_latency(self) -> None:
-        clat = {"mean": 529, "p50": 529, "p99": 717, "p99_5": 766, "p99_9": 1020}  # us
-        figures = {f"completion_latency_{name}_s": value * 1e-6 for name, value in clat.items()}
-        figures |= {"latency_mean_s": 531.15e-6, "ops_per_s": 1879.0, "bandwidth_bytes_per_s": 7518.0 * K}
-        suite = "weka-small-write-latency"
-        (cells,) = shown(suite, [row("fio", "rand_write", f"{suite}.write-latency", nodes=1, **figures)])
-        assert (cells["ops_per_s"], cells["latency_mean_s"]) == (1879, 531.15)
-        assert (cells["published"], cells["share"]) == ("1879 IOPS", 100)
-        assert len(cells["behind"]) == 8 and all("100 % of" in text for text in cells["behind"])
-
-    def test_microns_corners_over_queue_depth(self) -> None:
-        place = {"nodes": 9, "threads_per_node": 8}
-        rows = [
-            row("fio", phase, "four-corners.blocks", queue_depth=depth, **place, **figures)
-            for (phase, depth), figures in MICRON.items()
-        ]
-        table = shown("four-corners", rows)
-        assert [(cells["queue_depth"], len(cells["behind"])) for cells in table] == [
-            (depth, len(figures)) for (_, depth), figures in MICRON.items()
-        ]
-        assert all("100 % of" in text for cells in table for text in cells["behind"])
-
-    def test_ior_of_the_lustre_notes_over_transfer_sizes(self) -> None:
-        place = {"nodes": 2, "threads_per_node": 32, "file_size_bytes": 16 * G}
-        rows = [
-            row("ior", phase, "lustre-ior.threads-by-transfer", transfer_size_bytes=size * M, **place,
-                bandwidth_bytes_per_s=throughput * M, ops_per_s=rate)
-            for (phase, size), (throughput, rate) in LUSTRE_IOR.items()
-        ]  # fmt: skip
-        table = shown("lustre-ior", rows)
-        assert [cells["transfer_size_bytes"] // M for cells in table] == [size for _, size in LUSTRE_IOR]
-        measured = [value for cells in table for value in (cells["bandwidth_bytes_per_s"], cells["ops_per_s"])]
-        assert measured == pytest.approx([value for both in LUSTRE_IOR.values() for value in both], 1e-5)
-        assert {cells["share"] for cells in table} == {100}
 
     def test_outputs_of_mdtest_in_the_lustre_notes_from_one_to_four_nodes(self) -> None:
         place = {"threads_per_node": 32, "files_per_thread": 1024, "unique_directory": True, "file_size_bytes": 0}
