@@ -1,4 +1,4 @@
-"""Reads IO500's published submissions with `iosweep parse` and with a second reader, and compares what both say.
+"""Reads IO500's published submissions as `iosweep ingest` does and with a second reader, and compares what both say.
 
     python benchmarks/io500.py CHECKOUT
 
@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import argparse
 import collections
-import json
 import re
 import resource
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from iosweep.ingest import outputs
 
 #: Outputs of a complete set, and what the row of each is called that IO500 scores.
 SET = {
@@ -241,26 +242,31 @@ def _general(reason: str, name: str) -> str:
     return re.sub(r"\d[\d.]*(e[+-]?\d+)?", "#", text)[:150]
 
 
+def read(checkout: Path) -> Iterator[dict[str, Any]]:
+    """What iosweep says of each output."""
+    for file in outputs.files(checkout):
+        readings = outputs.readings(file.data) if not file.reason else {}
+        for tool, reading in readings.items() if isinstance(readings, dict) else ():
+            rows = [{**row, "verdict": reading.verdict(index)} for index, row in enumerate(reading.rows)]
+            yield {"file": file.name, "tool": tool, "rows": rows, "problems": [*map(asdict, reading.problems)]}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=Path)
     checkout = parser.parse_args().checkout
     size = sum(file.stat().st_size for file in checkout.rglob("*") if file.is_file() and ".git" not in file.parts)
     began = time.monotonic()
-    done = subprocess.run([sys.executable, "-m", "iosweep", "parse", str(checkout)], capture_output=True, check=False)
+    documents = list(read(checkout))
     took = time.monotonic() - began
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-    if done.returncode not in (0, 1) or b"Traceback" in done.stderr:
-        print(done.stderr.decode())
-        return 1
-    found = json.loads(done.stdout)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     compared = Comparison()
-    for document in found["documents"]:
+    for document in documents:
         if document["tool"] in ("ior", "mdtest"):
             compared.add(document)
     complete = [outputs for outputs in compared.sets.values() if len(outputs) == len(SET)]
     usable = sum(all(outputs.values()) for outputs in complete)
-    verdicts = collections.Counter(row["verdict"] for document in found["documents"] for row in document["rows"])
+    verdicts = collections.Counter(row["verdict"] for document in documents for row in document["rows"])
     print(f"{size / 1e6:.0f} MB read in {took:.1f} s with {peak / 1e6:.0f} MB of memory")
     print(f"outputs of IOR and mdtest: {compared.count['outputs']:,}")
     print(f"rows: {sum(verdicts.values()):,} ({', '.join(f'{n:,} {name}' for name, n in verdicts.most_common())})")

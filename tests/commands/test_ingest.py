@@ -40,10 +40,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def outputs(place: Path) -> Path:
     directory = place / "outputs"
     directory.mkdir()
-    for file in (IOR, MDTEST, FIO):
+    for file in (IOR, FIO):
         shutil.copy(file, directory)
+    shutil.copy(MDTEST, directory / os.fsdecode(b"\xff\x1b[2J.out"))  # drives no terminal, and is no UTF-8
     (directory / "notes.txt").write_text("nothing of a tool")
     (directory / "link").symlink_to("/etc/passwd")
+    os.mkfifo(directory / "pipe")
     return directory
 
 

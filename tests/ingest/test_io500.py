@@ -101,7 +101,7 @@ def test_bytes_dates_and_the_deadline_of_a_run_without_its_end() -> None:
 
 def test_a_log_of_ior_and_mdtest_gives_both_and_neither_is_blamed_for_the_other() -> None:
     parts = (text("ior-easy-write"), "sleep 10", text("mdtest-easy-write"), text("ior-hard-read"))
-    found = readings("\n".join(parts).encode())
+    found = readings(b"\xef\xbb\xbf" + "\n".join(parts).encode())  # as an editor begins UTF-8
     assert isinstance(found, dict)
     assert [(tool, len(reading.rows)) for tool, reading in found.items()] == [("ior", 2), ("mdtest", 1)]
     assert all(problem.severity == "note" for reading in found.values() for problem in reading.problems)

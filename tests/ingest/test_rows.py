@@ -3,6 +3,7 @@
 from hashlib import sha256
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from iosweep.ingest import outputs
 from iosweep.ingest.foreign_campaign import Made, campaign_rows
@@ -94,6 +95,22 @@ def test_a_file_of_more_runs_than_a_log_has_is_refused(monkeypatch: pytest.Monke
     monkeypatch.setattr(outputs, "MOST_SIGNS", 2)
     title = b"SUMMARY rate: (of 1 iterations)\n"
     assert isinstance(outputs.readings(2 * title), dict) and isinstance(outputs.readings(3 * title), str)
+
+
+def test_a_file_that_is_no_output_of_a_tool_is_refused_with_the_reason(snapshot: SnapshotAssertion) -> None:
+    title = b"SUMMARY rate: (of 1 iterations)\n"
+    contents = {
+        "empty": b" \n",
+        "hello": b"hello",
+        "utf16": "ab".encode("utf-16"),
+        "zip": b"PK\x03\x04",
+        "tar": b"fio.out".ljust(257, b"\0") + b"ustar\0" + title,
+        "gzip": b"\x1f\x8b\x08",
+        "program": b"\x7fELF\x02\x01\x01\0" + title,
+        "ranks": b"access,rank,runtime\n",
+        "script": b"grep 'SUMMARY rate' run.out | awk '/MPI Coordinated/'\n",
+    }
+    assert "\n".join(f"{name} {outputs.readings(data)}" for name, data in contents.items()) == snapshot
 
 
 def test_values_that_a_table_cannot_hold_are_null() -> None:

@@ -33,7 +33,6 @@ COMMANDS = {
     "report": ("report", "regenerate the tables, the report and the figures of a campaign"),
     "rerun": ("rerun", "mark points to be measured again; their results are kept as superseded"),
     "clean": ("clean", "show the files that campaigns left on the target; remove them with --yes"),
-    "parse": ("parse", "convert output of fio, IOR and mdtest, in files and directories, to JSON"),
     "ingest": ("ingest", "make a campaign of outputs of fio, IOR, mdtest or IO500 that others made"),
 }
 #: Commands that the rules of the workflow call. `iosweep --help` does not list them.

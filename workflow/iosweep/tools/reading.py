@@ -1,5 +1,5 @@
 """When a figure is not plausible (too short a run, more I/Os in flight than asked for), and `Reading`: the rows and
-problems of a file that others made (`iosweep parse`)."""
+problems of a file that others made (`iosweep ingest`)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ReadingProblem:
 
 @dataclass(frozen=True)
 class Reading:
-    """The results in a file, as far as the file alone tells them (`iosweep parse`).
+    """The results in a file, as far as the file alone tells them (`iosweep ingest`).
 
     `rows`: columns of the result table (columns.py) as far as the file tells, without `verdict`. A figure that cannot
     be trusted is left out, and an invalid problem gives the reason.

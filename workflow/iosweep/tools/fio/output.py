@@ -1,7 +1,7 @@
 """fio's JSON (json and json+, local and client mode) -> figures, evidence and problems. Pure, and never raises.
 
-`parse` is for campaigns, which know what they asked for; `read` is for files of others (`iosweep parse`), whose options
-tell what ran. Both read 3.18 and newer.
+`parse` is for campaigns, which know what they asked for; `read` is for files of others (`iosweep ingest`), whose
+options tell what ran. Both read 3.18 and newer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """IOR's output -> figures, evidence and problems. Pure, and never raises.
 
 `parse` is for campaigns: the JSON summary and the standard output of one run of one operation. `read` is for a file of
-others (`iosweep parse`): any of IOR's formats, and logs of several runs.
+others (`iosweep ingest`): any of IOR's formats, and logs of several runs.
 """
 
 from __future__ import annotations

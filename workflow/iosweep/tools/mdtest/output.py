@@ -12,7 +12,7 @@ statistics are over the iterations. Before, every rank divides all items by its 
 ranks and iterations together (summarize_results in mdtest.c): one iteration has a Max and a Min, too.
 
 Exit codes say little (0 with an all-zero table, 0 with thousands of failed operations), so the text has to tell.
-`parse` is for campaigns, which ask for one run of one iteration; `read` is for a file of others (`iosweep parse`).
+`parse` is for campaigns, which ask for one run of one iteration; `read` is for a file of others (`iosweep ingest`).
 """
 
 from __future__ import annotations
