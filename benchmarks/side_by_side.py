@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,7 +21,10 @@ from iosweep.config import sweep_file
 from iosweep.plan.expand import make_plan
 from iosweep.tables.make import make_tables
 from iosweep.tables.reader import load
-from measure import IOSWEEP, CannotRun, Row, Size, child
+from measure import IOSWEEP, ROOT, CannotRun, Row, Size, child
+
+sys.path.append(str(ROOT / "tests/support"))
+import mounts
 
 #: Losses of the second target, and by how much the found one may differ from them.
 LOSSES, ALLOWED = (0.0, 0.15, 0.20), 0.03
@@ -40,14 +43,14 @@ sweeps:
     tool: fio
     phases: [rand_read]
     axes: {{queue_depth: [1, 16]}}
-    options: {{file_size: 32m, transfer_size: 4k}}
+    options: {{file_size: 8m, transfer_size: 4k}}
     phase_time: 1s
     repetitions: 5
   - name: writes
     tool: fio
     phases: [seq_write]
     axes: {{threads_per_node: [1, 2]}}
-    options: {{file_size: 32m, transfer_size: 1m}}
+    options: {{file_size: 8m, transfer_size: 1m}}
     phase_time: 1s
     repetitions: 5
 """
@@ -57,10 +60,13 @@ def run(size: Size, work: Path) -> Iterator[Row]:
     """A row for each loss."""
     if shutil.which("fio") is None:
         raise CannotRun("fio is not on PATH")
-    if os.geteuid() or not (CGROUP / "blkio.throttle.read_iops_device").exists():
+    if mounts.missing() or not (CGROUP / "blkio.throttle.read_iops_device").exists():
         raise CannotRun("throttled devices need root and the blkio controller of cgroup v1")
     with ExitStack() as stack:
-        devices = [stack.enter_context(_mounted(work / name)) for name in "ab"]
+        for name in "ab":
+            (work / name).mkdir()
+            stack.enter_context(mounts.ext4(work / name))
+        devices = [mounts.device(work / name) for name in "ab"]
         for loss in LOSSES:
             with _throttled(devices, (1.0, 1 - loss)) as group:
                 found = [_measure(work, f"loss-{loss:.2f}-{number}", group) for number in range(size.campaigns)]
@@ -98,26 +104,6 @@ def _measure(work: Path, name: str, group: Path) -> list[tuple[str, float]]:
     named = NamedCampaign(name, results, campaign, tuple(summarize_campaign(campaign)))
     (versus,) = versus_over(named, "target")
     return [(diff.verdict, diff.estimate.share) for diff in versus.found.explained if diff.estimate]
-
-
-@contextmanager
-def _mounted(place: Path) -> Iterator[Path]:
-    """A loop device with ext4, mounted at `place`."""
-    image = place.with_suffix(".img")
-    with image.open("wb") as file:
-        file.truncate(512 << 20)
-    device = subprocess.run(["losetup", "--find", "--show", image], check=True, capture_output=True, text=True).stdout
-    device = device.strip()
-    try:
-        subprocess.run(["mkfs.ext4", "-q", device], check=True)
-        place.mkdir()
-        subprocess.run(["mount", device, place], check=True)
-        try:
-            yield Path(device)
-        finally:
-            subprocess.run(["umount", place], check=True)
-    finally:
-        subprocess.run(["losetup", "--detach", device], check=True)
 
 
 @contextmanager
