@@ -86,16 +86,7 @@ def server(directory: Path, changes: Mapping[str, str | None] = MappingProxyType
 
 
 def test_facts_of_a_server_have_their_units(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
-    found = server(tmp_path).row()
-    # what a unit or a hyper-thread could make wrong
-    assert (found["memory_bytes"], found["memory_available_bytes"]) == (264_000_000 * 1024, 132_000_000 * 1024)
-    assert [one["memory_bytes"] for one in found["numa"]] == [132_000_000 * 1024] * 2
-    assert (found["cpus"], found["sockets"], found["threads_per_core"]) == (8, 2, 2)
-    assert (found["cores"], found["socket_cpus"]) == ("0,4 1,5 2,6 3,7", "0-1,4-5 2-3,6-7")
-    speeds = {one["name"]: (one["state"], one["speed_bits_per_s"]) for one in found["nics"]}
-    assert (speeds["ens1"], speeds["mlx5_0/1"]) == (("up", 100_000_000_000), ("up", 200_000_000_000))
-    assert (found["target_bytes"], found["target_free_bytes"]) == (1000, 700)
-    assert found == snapshot
+    assert server(tmp_path).row() == snapshot
 
 
 def test_what_cannot_be_read_is_not_recorded(tmp_path: Path) -> None:

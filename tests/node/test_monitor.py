@@ -18,7 +18,7 @@ def test_counts_become_rates() -> None:
     read, written = series(encoded("n1", seen, 1.0))
     assert (read.name, written.name) == ("device_read_bytes_per_s", "device_written_bytes_per_s")
     assert written.values == pytest.approx([1000, 1000, 3500 / 1.3], rel=1e-4)
-    assert (written.host, written.interval_s, written.begin_s, written.worker) == ("n1", 1.0, 0.0, None)
+    assert (written.host, written.interval_s, written.begin_s) == ("n1", 1.0, 0.0)
 
 
 def test_a_counter_that_began_again_and_one_that_was_read_late() -> None:

@@ -194,10 +194,10 @@ class TestCpus:
         assert (self.states(found)["conflict"], found.wrong) == ("24", True)
 
 
-BOUND = {"pinning": "enforce", "placement": "spread", "cpu_looks": 12}
-VERIFIED = {"pinning": "verify", "placement": None, "cpu_looks": 5}
+BOUND = {"pinning": "enforce", "placement": "spread"}
+VERIFIED = {"pinning": "verify", "placement": None}
 GOOD = (BOUND, {"reserved_cpus": "pass", "pinned": "pass"})
-UNSEEN = (BOUND | {"cpu_looks": 2}, {"reserved_cpus": "not checked: 2 looks", "pinned": "not checked: 2 looks"})
+UNSEEN = (BOUND, {"reserved_cpus": "not checked: 2 looks", "pinned": "not checked: 2 looks"})
 FAILED = (BOUND, {"reserved_cpus": "fail: 1 rank could run on CPU 24", "pinned": "fail: not bound"})
 UNBOUND = (VERIFIED, {"reserved_cpus": "not applicable", "pinned": "not checked: nothing was bound"})
 ALONE = (BOUND, {"reserved_cpus": "not applicable", "pinned": "pass"})

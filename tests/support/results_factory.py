@@ -369,7 +369,7 @@ def _rows(
         job, on = place(row["nodes"], repetition)
         hosts = [node["host"] for node in on]
         row |= {"host": hosts[0], "hosts": ",".join(hosts), "node": on[0]["node"], "slurm_job": job, "session": job}
-        row |= {"pinning": "enforce", "placement": "spread", "cpus": "0-7", "reserved_cpus": "", "cpu_looks": 12}
+        row |= {"pinning": "enforce", "placement": "spread", "cpus": "0-7", "reserved_cpus": ""}
         if job:
             row["ran_on"] = ",".join(f"{host}:{row['threads_per_node']}" for host in hosts)
         factor = speed(row)

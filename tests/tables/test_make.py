@@ -244,11 +244,11 @@ def test_cpus_that_a_tool_ran_on_are_in_the_table(tmp_path: Path) -> None:
     for host, key in nodes.items():
         campaign.store.put("nodes", key, NODE | {"host": host})
     record = {"host": "n2", "hosts": [*nodes], "node": "key-n2", "nodes": nodes}
-    both = [seen(["n1"], [["0"], ["1"]], looks=4), seen(["n2"], [["2"], ["1", "3"]], reserved="")]
+    both = [seen(["n1"], [["0"], ["1"]]), seen(["n2"], [["2"], ["1", "3"]], reserved="")]
     asked = {"pinning": "enforce", "placement": "pack", "width": "cpu", "planned": {"0": 1, "1": 1}}
     campaign.measured(0, 1, record=record, cpus=asked | {"nodes": both})
-    names = ("pinning", "placement", "cpus", "reserved_cpus", "cpu_looks")
-    assert [campaign.table()[0][name] for name in names] == ["enforce", "pack", "1-3", "", 4]
+    names = ("pinning", "placement", "cpus", "reserved_cpus")
+    assert [campaign.table()[0][name] for name in names] == ["enforce", "pack", "1-3", ""]
     used = {node["host"]: node["used_cpus"] for node in again(campaign, "nodes")}
     assert used == {"h": None, "n1": "0-1", "n2": "1-3"}
 

@@ -5,13 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
 from iosweep.tools import Parsed, Step, tools
-from iosweep.tools.fio import records
 from readings import judged
 
 FIO = tools()["fio"]
@@ -23,7 +20,6 @@ OPTIONS: dict[str, Any] = {
     "ioengine": "libaio",
 }  # fmt: skip
 PERCENTILES = [f"completion_latency_{name}_s" for name in ("p50", "p99", "p99_5", "p99_9")]
-RATES = [f"{name}{figure}" for name in ("", "read_") for figure in ("ops_per_s", "bandwidth_bytes_per_s")]
 
 
 def step(phase: str, nodes: int = 2, time_s: float | None = 1.0, **options: Any) -> Step:
@@ -67,31 +63,6 @@ def changed(**read: Any) -> Any:
 
 READ = sample("own_rand_read")
 READS = step("rand_read")
-BINS = READ["jobs"][0]["read"]["clat_ns"]["bins"]
-
-
-def half(bins: dict[str, int]) -> bytes:
-    """The document of a node that did these I/Os of the recorded ones."""
-    read, total = READ["jobs"][0]["read"], sum(bins.values())
-    iops = total / (read["runtime"] / 1000)
-    told = {records.PERCENTILES[name]: value for name, value in records.merged_percentiles([bins]).items()}
-    mean = sum(int(key) * count for key, count in bins.items()) / max(total, 1)
-    kept = {key: count for key, count in bins.items() if count}
-    clat = read["clat_ns"] | {"bins": kept, "N": total, "mean": mean, "percentile": told}
-    figures = {"total_ios": total, "io_bytes": 4096 * total, "iops": iops, "bw_bytes": int(4096 * iops)}
-    return printed(changed(clat_ns=clat, **figures))
-
-
-@given(st.dictionaries(st.sampled_from(sorted(BINS)), st.integers(0, 5000)))
-def test_what_two_nodes_share_is_what_one_had(share: dict[str, int]) -> None:
-    first = {key: min(share.get(key, 0), count) for key, count in BINS.items()}
-    whole = parse({"stdout": printed(READ)}, replace(READS, nodes=1)).figures
-    rest = {key: count - first[key] for key, count in BINS.items()}
-    found = parse(streams(half(first), half(rest)), READS).figures
-    exact = (*PERCENTILES, "ops", "bytes_read", "runtime_s")
-    assert {name: found[name] for name in exact} == {name: whole[name] for name in exact}
-    assert {name: found[name] for name in RATES} == pytest.approx({name: whole[name] for name in RATES}, rel=1e-6)
-    assert found["start_skew_s"] == 0
 
 
 def test_figures_of_nodes_that_did_the_same() -> None:

@@ -127,7 +127,6 @@ def _make_row(observation: Observation, host: str) -> JudgedPhase:
             "placement": run.cpus.placement if run.cpus.planned else None,
             "cpus": node_cpus.allowed if node_cpus else None,
             "reserved_cpus": node_cpus.reserved if node_cpus else None,
-            "cpu_looks": min((node.looks for node in run.cpus.nodes), default=None),
         }
     return JudgedPhase(
         phase=phase.name,

@@ -20,8 +20,6 @@ from iosweep.text import human_count
 INGESTED, RAW = "ingested.json", "ingested.zip"
 #: Size limit of a file: no output of a tool is larger.
 MOST_FILE_BYTES = 256 << 20
-#: Remedy for damage to these files, as the end of a message.
-CURE = "; `iosweep ingest --replace` with the same outputs makes it again"
 
 
 class IngestedFile(Part, frozen=True):
@@ -89,9 +87,10 @@ def find_damage(results: Path) -> list[str]:
         if lost := [file for file in files if sizes.get(file.sha256) != file.bytes]:
             raise Damaged(results / RAW, f"it lacks {human_count(len(lost), 'file')}, such as {lost[0].path}")
     except FileNotFoundError as error:
-        return [f"{error.filename or results / RAW} is gone{CURE}"]
+        gone = str(error.filename or results / RAW)
+        return [f"{gone} is gone{documents.cure(gone)}"]
     except Damaged as error:
-        return [f"{error}{CURE}"]
+        return [f"{error}{documents.cure(error.path)}"]
     return []
 
 

@@ -137,7 +137,6 @@ placement string How they were placed: spread, pack. Null where nothing was boun
 cpus string CPUs that ranks and workers were allowed on when they were looked at (`0-3,8`), on `host`.
 reserved_cpus string CPUs that the file system keeps for itself on `host`, siblings included; empty where it keeps
   none, null where that is not known.
-cpu_looks int Smallest number of looks at processes and threads on any node.
 began_local string In outputs that others made: when the tool says that it began, by its node's clock, whose time zone
   it does not print (`2026-03-01T12:00:00`).
 ended_local string The same of its end.

@@ -24,8 +24,8 @@ from iosweep.store.record import Finding, JudgedPhase
 from iosweep.tables.columns import TABLES, Column, arrow_schema
 from iosweep.tables.reader import ABOUT, FILES, Table
 
-#: Rows of a row group, and of a row group of tables with few and short columns: limits the memory that rows take.
-_BATCH, _NARROW_BATCH = 10_000, 100_000
+#: Rows of a row group: limits the memory that rows take.
+_BATCH = 10_000
 #: Column of the results -> value.
 Values = dict[str, Any]
 
@@ -66,15 +66,10 @@ class _HashedFile(io.RawIOBase):
 
 
 class TableWriter:
-    """Context manager that writes rows to a parquet file, and optionally to a CSV file, renamed into place on exit.
+    """Context manager that writes rows to a parquet file, and optionally to a CSV file, renamed into place on exit."""
 
-    batch: rows of a row group.
-    """
-
-    def __init__(
-        self, place: Folder, parquet: str, columns: tuple[Column, ...], csv: str | None = None, batch: int = _BATCH
-    ):
-        self.schema, self.names, self._batch = arrow_schema(columns), [column.name for column in columns], batch
+    def __init__(self, place: Folder, parquet: str, columns: tuple[Column, ...], csv: str | None = None):
+        self.schema, self.names = arrow_schema(columns), [column.name for column in columns]
         self._columns: list[list[Any]] = [[] for _ in columns]
         self._place, self._file_names = place, [parquet, *([csv] if csv else [])]
 
@@ -100,7 +95,7 @@ class TableWriter:
         """Add rows, column by column."""
         for column, values in zip(self._columns, columns, strict=True):
             column += values
-        if len(self._columns[0]) >= self._batch:
+        if len(self._columns[0]) >= _BATCH:
             self._flush()
 
     def finish(self) -> dict[str, Table]:
@@ -149,8 +144,7 @@ class CampaignTables:
             self._tables: dict[str, TableWriter] = {}
             for name, columns in TABLES.items():
                 csv = "results.csv" if name == "results.parquet" else None
-                batch = _NARROW_BATCH if name in ("checks.parquet", "node_rates.parquet") else _BATCH
-                self._tables[name] = files.enter_context(TableWriter(place, name, columns(), csv, batch))
+                self._tables[name] = files.enter_context(TableWriter(place, name, columns(), csv))
             self._names = self._tables["results.parquet"].names
             self._compared = [(name, self._names.index(name)) for name in COMPARED]
             self._files = files.pop_all()
