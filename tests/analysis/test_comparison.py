@@ -134,6 +134,7 @@ def test_a_direction_needs_sessions_or_pairs() -> None:
     ):
         assert (found.design, [one.verdict for one in found.explained]) == (design, [verdict])
     assert not against(campaign(1, days=days), campaign(2, days=(0.8, 1.1, 0.95))).explained
+    assert not over(slower, n=2, sd=0.001).explained  # as for criteria, two pairs are too few
 
 
 def test_a_run_that_went_on_is_one_session() -> None:

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Literal
 
 from iosweep.analysis import caveats, formats, headline
@@ -144,8 +145,9 @@ class Decision:
         if metric.interval:
             return f"{text} ({low} to {high}, n = {metric.n})"
         few = metric.n < MIN_REPETITIONS or (metric.estimate and self.outcome == "undecided")
-        spread = f" ({metric.n} repetitions from {low} to {high}{', too few to say' if few else ''})"
-        return text + spread * (metric.n > 1)
+        spread = [f"{metric.n} repetitions from {low} to {high}"] * (metric.high > metric.low)
+        notes = ", ".join([*spread, *["too few to say"] * bool(few)])
+        return f"{text} ({notes})" if notes else text
 
 
 def _format(criterion: Criterion, value: float, reference: float | None = None) -> tuple[str, str]:
@@ -314,12 +316,12 @@ def _find_ratio(selector: Selector, pairs: Sequence[_Pair]) -> Figure:
     if not (first and second):
         raise _Undecided(_explain_no_sample(best), best)
     alike = 0 if confirmed else sum(_is_alike(pair, best, column, len(known)) for pair in known if pair is not best)
-    rounds = [key for key in a.values if key in b.values]
-    sides = [[one.values[key] for key in rounds] if len(rounds) > 1 else [*one.values.values()] for one in (a, b)]
-    metric = summarize_values(after / before for before, after in zip(*sides, strict=False))
-    if estimate := statistics.ratio([(second, first)]):
-        shown = estimate.at(ALPHA / (1 + alike)) if estimate.n >= MIN_REPETITIONS else None
-        metric = replace(metric, figure=estimate.center, estimate=shown)
+    figure, estimate = math.exp(fmean(second.values()) - fmean(first.values())), statistics.ratio([(second, first)])
+    rounds = [b.values[key] / a.values[key] for key in a.values if key in b.values]
+    # repetitions of different rounds have no ratio of their own
+    ratios = rounds if estimate and len(rounds) == estimate.n else [figure] * min(len(first), len(second))
+    metric = summarize_values(ratios, estimate and estimate.at(ALPHA / (1 + alike)))
+    metric = replace(metric, figure=estimate.center if estimate else figure)
     by = f"confirmed by {human_count(metric.n, 'fresh repetition')} of each" if confirmed else "by their geometric mean"
     chosen = f"best of {len(known)} pairs of points, {by}" if len(known) > 1 else ""
     return Figure(metric, best, confirmed, chosen, alike, absent)

@@ -22,7 +22,7 @@ from iosweep.analysis.changes import Changed, find_changes
 from iosweep.analysis.summary import PointSummary, distinct, phase_order, round_of
 from iosweep.config.criteria import METRICS
 from iosweep.judge import statistics
-from iosweep.judge.statistics import ALPHA, Estimate, Sample
+from iosweep.judge.statistics import ALPHA, MIN_REPETITIONS, Estimate, Sample
 from iosweep.plan import headline_groups
 from iosweep.plan.headline_groups import Conditions
 from iosweep.tables.reader import Campaign, Value
@@ -244,11 +244,11 @@ def _obstacle(design: Design, pair: Pair, samples: tuple[Sample, Sample]) -> str
         return "a figure of zero"
     if design == "pairs":
         rounds = [session for session, _ in samples[0].keys() & samples[1].keys() if session]  # unknown if ingested
-        return "" if len(rounds) > 1 else "fewer than two rounds in common"
+        return "" if len(rounds) >= MIN_REPETITIONS else "fewer than three rounds in common"
     if design == "sessions":
         return "" if min(map(_count_sessions, samples)) > 1 else "measured in one session"
-    if any(len(sample) < 2 for sample in samples):
-        return "one repetition"
+    if any(len(sample) < MIN_REPETITIONS for sample in samples):
+        return "fewer than three repetitions"
     moved = any(result.host_sets > 1 and not result.in_turn for result in (pair.a, pair.b))
     return "its repetitions ran on different nodes" if moved else ""
 
