@@ -80,7 +80,7 @@ def test_jobs_of_others_are_left_alone() -> None:
         assert watch.decide(others, now_s) == ([], [])
 
 
-def test_waiting_jobs_are_mentioned_at_intervals() -> None:
+def test_each_reason_of_a_waiting_job_is_mentioned_once() -> None:
     watch, told = QueueWatch("weka", "/d"), []
     reasons = {0: "None", 20: "Priority", 40: "Resources", 60: "Priority", 200: "Licenses", 300: "Dependency"}
     reason = ""
@@ -89,8 +89,8 @@ def test_waiting_jobs_are_mentioned_at_intervals() -> None:
         end, tell = watch.decide([replace(WAITS, reason=reason)], now_s)
         assert end == []
         told += [(now_s, job.reason) for job in tell]
-    # after it lasts, when it is another reason and a while ago; not each time that two alternate, nor without news
-    assert told == [(30, "Priority"), (210, "Licenses")]
+    # after it lasts; not each time that two alternate
+    assert told == [(30, "Priority"), (50, "Resources"), (210, "Licenses")]
     assert [watch.decide([RUNS], now_s)[1] for now_s in (4000, 4010, 9000)] == [[RUNS], [], []]
 
 

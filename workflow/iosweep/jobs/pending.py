@@ -23,8 +23,6 @@ from iosweep.text import printable
 
 #: A reason counts if it lasts this many seconds: while Slurm plans, it shows other reasons for a moment.
 BELIEVED_S = 5.0
-#: Least seconds between two messages about a job whose reason changes.
-SOON_S = 120.0
 
 #: Reasons that neither time nor the end of another job removes. From the list of
 #: https://slurm.schedmd.com/job_reason_codes.html and what Slurm 22.05 showed. Not here, because they end by themselves
@@ -53,8 +51,6 @@ _WORDS = (
 )
 #: Not reported: reasons of a moment, or reported for the preceding allocation.
 _NOTHING = ("", "None", "WaitingForScheduling", "Prolog", "BeginTime", "Cleaning", "Dependency")
-#: Reasons with one meaning that alternate.
-_QUEUED = {"Priority": "Resources"}
 
 
 def remedy(reason: str) -> str | None:
@@ -69,19 +65,6 @@ def explain(job: Job) -> str:
 
 
 @dataclass
-class _Seen:
-    """The last observation of a job. `state`: the reason why it waits, or its state; `since`: when that was seen first.
-
-    `reported`: whether this state was reported; `last`: time of the last report about the job.
-    """
-
-    state: str
-    since: float
-    reported: bool = False
-    last: float | None = None
-
-
-@dataclass
 class QueueWatch:
     """Decides what to do about the jobs of one run, at each answer of Slurm. Pure: the executor does it.
 
@@ -91,28 +74,29 @@ class QueueWatch:
     campaign: str
     directory: str
     lists: bool = False
-    _seen: dict[str, _Seen] = field(default_factory=dict)
+    #: Job -> the reason why it waits, or its state, and when that was seen first.
+    _since: dict[str, tuple[str, float]] = field(default_factory=dict)
+    _told: set[tuple[str, str]] = field(default_factory=set)
     _hint_given: bool = False
 
     def decide(self, jobs: Iterable[Job], now_s: float) -> tuple[list[tuple[Job, str]], list[Job]]:
-        """Jobs that would wait forever, each with its remedy; and jobs to report, which wait or run. `now_s` must not
-        go back."""
+        """Jobs that would wait forever, each with its remedy; and jobs to report, which wait or run: each reason of a
+        job once. `now_s` must not go back."""
         cancel, report = [], []
         for job in jobs:
             if job.state not in ("PENDING", "RUNNING") or not allocation_of(job, self.campaign, self.directory):
                 continue
-            waits, seen = job.state == "PENDING", self._seen.get(job.id)
-            state = _QUEUED.get(job.reason, job.reason) if waits else job.state
-            if seen is None or seen.state != state:
-                seen = self._seen[job.id] = _Seen(state, now_s, last=seen.last if seen else None)
-            lasts = now_s - seen.since >= BELIEVED_S
-            soon = seen.last is not None and now_s - seen.last < SOON_S
+            waits = job.state == "PENDING"
+            state = job.reason if waits else job.state
+            if self._since.get(job.id, ("", 0))[0] != state:
+                self._since[job.id] = state, now_s
+            lasts = now_s - self._since[job.id][1] >= BELIEVED_S
             several = self.lists and job.reason.startswith("Partition")  # another partition may take it
             if waits and not several and (change := remedy(job.reason)):
                 if lasts:
                     cancel.append((job, change))
-            elif not seen.reported and (not waits or (lasts and not soon and state not in _NOTHING)):
-                seen.reported, seen.last = True, now_s
+            elif (job.id, state) not in self._told and (not waits or (lasts and state not in _NOTHING)):
+                self._told.add((job.id, state))
                 report.append(job)
         return cancel, report
 
