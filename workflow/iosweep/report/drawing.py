@@ -103,11 +103,11 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
         scale=alt.Scale(domain=list(figure.series), range=palette(len(figure.series))),
         legend=alt.Legend(columns=9) if figure.series_title else None,
     )
-    base = alt.Chart(alt.NamedData(DATA)).encode(x=x, color=color)
+    base = alt.Chart(alt.NamedData(DATA))
     bars = base.transform_filter("datum.high > datum.low").mark_rule(strokeWidth=1.4, clip=True)
     # marks without height stay in the data of the line, so that it breaks there
-    lines = base.mark_line(strokeWidth=2, invalid="break-paths-show-domains").encode(y=y)
-    points = base.transform_filter("isValid(datum.y)").encode(y=y)
+    lines = base.mark_line(strokeWidth=2, invalid="break-paths-show-domains")
+    points = base.transform_filter("isValid(datum.y)")
     if len(figure.measures) > 1:
         lines = lines.encode(strokeDash=alt.StrokeDash("measure:N", title=None, scale=_scale(figure, _DASHES)))
         points = points.encode(shape=alt.Shape("measure:N", title=None, scale=_scale(figure, _SHAPES)))
@@ -120,14 +120,15 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
     dots = base.transform_filter("isValid(datum.each)").transform_flatten(["each"], as_=["one"])
     full = points.mark_point(filled=True, size=48, opacity=1, tooltip=_TOOLTIP)
     hollow = points.mark_point(filled=False, size=48, opacity=1, fill="white", strokeWidth=1.8, tooltip=_TOOLTIP)
-    layers = [
+    layers = (
+        base.mark_point().encode(x=x, y=y, color=color),  # encodings of the panel
         bars.encode(y=alt.Y("low:Q"), y2="high:Q"),
         lines,
         full.transform_filter("datum.verdict == 'valid'"),
         hollow.transform_filter("datum.verdict != 'valid'"),
         dots.mark_circle(size=9, opacity=0.7).encode(y=alt.Y("one:Q")),
-    ]
-    drawn = [layer.to_dict(validate=False, context={"top_level": False}) for layer in layers]
+    )
+    shared, *drawn = (layer.to_dict(validate=False, context={"top_level": False}) for layer in layers)
     for layer in drawn:
         del layer["data"]  # layers use the filtered data of their panel
     return {
@@ -136,21 +137,9 @@ def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
         "width": _WIDTH,
         "height": _HEIGHT,
         "transform": [{"filter": f"datum.panel == {number}"}],
-        "encoding": _shared(drawn),
+        "encoding": shared["encoding"],
         "layer": drawn,
     }
-
-
-def _shared(layers: Sequence[dict[str, dict[str, object]]]) -> dict[str, object]:
-    """Move encodings that most layers repeat to their panel: saves half of the bytes."""
-    found: dict[str, object] = {}
-    for channel in ("x", "y", "color"):
-        given = [layer["encoding"][channel] for layer in layers]
-        found[channel] = max(given, key=given.count)
-        for layer in layers:
-            if layer["encoding"][channel] == found[channel]:
-                del layer["encoding"][channel]
-    return found
 
 
 def _scale(figure: Figure, how: Sequence[object]) -> alt.Scale:
