@@ -1,8 +1,6 @@
 """Suites: ready sweeps, as they are, under upper bounds, and on other nodes; and their commands."""
 
 import shlex
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from iosweep.jobs.profile import Profile
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import LAUNCHERS
-from iosweep.plan.model import Allocation, Plan
+from iosweep.plan.model import Allocation
 
 
 def suite(tmp_path: Path, entry: dict[str, Any]) -> sweeps.Config:
@@ -78,13 +76,6 @@ def entry(directory: Path, *suites: str, limits: bool = True, **keys: Any) -> di
     return made | {"sweeps": [{"suite": name} | keys for name in suites]}
 
 
-@pytest.fixture(scope="module")
-def planned(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Plan]:
-    """The plan of suites at full size, made once."""
-    place = tmp_path_factory.mktemp("suites")
-    return cache(lambda *names: make(place, entry(place, *names)))
-
-
 @pytest.mark.parametrize("name", SUITES)
 def test_a_suite_is_planned_at_full_size_without_touching_the_target(tmp_path: Path, name: str) -> None:
     """The target is not there. What `snakemake -n` asks: all that a launcher reaches is left."""
@@ -106,9 +97,9 @@ def test_a_suite_is_planned_at_full_size_without_touching_the_target(tmp_path: P
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_the_commands_of_a_suite(planned: Callable[..., Plan], name: str, snapshot: SnapshotAssertion) -> None:
+def test_the_commands_of_a_suite(tmp_path: Path, name: str, snapshot: SnapshotAssertion) -> None:
     """Of the first point of each sweep. How they differ from those of the source is in docs/suites.md."""
-    made, lines = planned(name), []
+    made, lines = make(tmp_path, entry(tmp_path, name)), []
     for sweep in made.sweeps:
         points = tuple(point for point in made.points if point.id == sweep.points[0])
         once = structs.replace(made, allocations=(Allocation("", points[0].nodes, points),))
@@ -116,30 +107,6 @@ def test_the_commands_of_a_suite(planned: Callable[..., Plan], name: str, snapsh
         lines += [f"# {sweep.name}", *(shlex.join(argv) for argv in argvs)]
     target = made.targets[""].directory
     assert "\n".join(lines).replace(target, "TARGET") == snapshot
-
-
-# What they take
-
-
-def test_points_repetitions_and_volumes_of_the_suites(planned: Callable[..., Plan]) -> None:
-    expected = {
-        "weka": (13, 63 + 30),
-        "everything": (13, 63 + 30),
-        "weka-small-write-latency": (1, 5),
-        "four-corners": (12, 36 + 5 * 3),
-        "mdtest": (2, 11 + 2 * 3),
-        "node-check": (2, 6),
-        "lustre-ior": (24, 24 + 4 * 3),
-        "lustre-fio": (3, 3 + 3),
-    }
-    cost = {name: forecast.forecast_of(planned(name)) for name in SUITES}
-    assert {name: (one.points, one.repetitions) for name, one in cost.items()} == expected
-    # the set that is read, two writes of it at each transfer size and number of threads, and of the most threads for
-    # each repetition that confirms
-    ior, fio = cost["lustre-ior"], cost["lustre-fio"]
-    written_tib = 2 + 2 * 4 * (1 + 8 + 16 + 32 + 64 + 128) * 16 / 1024 + 4 * 3 * 2 * 2
-    assert (ior.bytes_written, ior.peak_bytes) == (written_tib * TIB, (2 + 2 * 2) * TIB)
-    assert (fio.bytes_written, fio.peak_bytes) == ((3 + 3) * TIB, 2 * TIB)
 
 
 # On one machine

@@ -1,7 +1,6 @@
 """Nodes in the report: their facts side by side, the node check, means over unlike nodes, CPUs, and builds of tools."""
 
 import copy
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -103,20 +102,6 @@ class TestNodeCheck:
         assert found is not None
         return found
 
-    def test_a_slow_node_is_named_and_stands_first(self) -> None:
-        found = self.of(8, speed=slow("node05", phases=["seq_read"]))
-        assert found.odd == ("node05",)
-        assert re.search(r"node05 \((49|50|51) % in sequential read 1 MiB\)", found.sentence)
-        assert [row.title for row in found.table.rows][:3] == ["median of the nodes", "node05", "node01"]
-        assert found.table.columns == (
-            "Sequential write 1 MiB", "Sequential read 1 MiB", "Random write 4 KiB", "Random read 4 KiB"
-        )  # fmt: skip
-        median, slowest, *others = found.table.rows
-        assert [cell.lines[0].startswith("slow ") for cell in slowest.cells] == [False, True, False, False]
-        assert not any("slow" in cell.lines[0] for row in others for cell in row.cells)
-        assert median.cells[1].value.endswith(" GiB/s")
-        assert median.cells[1].lines == ("± 10 % allowed",)
-
     def test_of_two_nodes_none_is_odd_and_one_has_nothing_to_compare_with(self) -> None:
         found = self.of(2, speed=slow("node01", factor=0.3, phases=["rand_write"]))
         assert found.odd == ()
@@ -178,14 +163,6 @@ class TestCpus:
 
     def states(self, found: NodeCpus) -> dict[str, str]:
         return {state: which for state, _, _, which in found.states}
-
-    def test_weka_on_the_last_cores_of_the_second_numa_node(self) -> None:
-        found = self.of(weka_56())
-        assert found.about == "56 CPUs: 2 sockets, 4 NUMA nodes, 56 cores"
-        assert self.states(found) == {"used": "0-11", "free": "12-23,28-55", "reserved": "24-27"}
-        assert [count for _, _, count, _ in found.states] == [12, 40, 4]
-        assert WEKA["source"] in found.reserved[0]
-        assert not found.wrong
 
     def test_what_escaped_from_the_allocation_or_ran_on_a_reserved_cpu_is_wrong(self) -> None:
         found = self.of(node(TWO, cpus_allowed="1", used_cpus="0-1"))
