@@ -19,10 +19,10 @@ import pytest
 import foreign
 import mounts
 import scripted
-from campaign import COMMITS, SWEEP, Allocation
+from campaign import SWEEP, Allocation
+from commits import committing
 from iosweep.errors import ExitCode
 from iosweep.judge import remaining
-from iosweep.store.record import Record
 from iosweep.store.store import Store
 from iosweep.target import directory as directories
 from processes import all_killed, all_stopped
@@ -271,24 +271,11 @@ def test_a_removal_killed_at_any_step_is_ended_by_the_next_run(killed: Killed) -
 def test_a_store_killed_at_any_moment_has_what_it_announced(
     tmp_path: Path, rounds: Rounds, draw: random.Random
 ) -> None:
-    """What was announced is stored; what was not is there as a whole, or not at all."""
     store = Store(tmp_path / "results")
-    told = 0
     for _ in range(rounds(4, 60)):
-        command = [sys.executable, COMMITS, str(store.path), str(told)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            assert process.stdout
-            first = process.stdout.readline()
+        with committing(store) as process:
             time.sleep(draw.uniform(0, 0.1))
             process.kill()
-            told = max(map(int, (first + process.stdout.read()).split()))
-        found = {record.repetition: record for record in store.records_of("p", Record)}
-        # what was committed and not told any more is written again, as another try
-        assert set(found) in (set(range(1, told + 1)), set(range(1, told + 2)))
-        for number, record in found.items():
-            assert record.intact
-            assert record.campaign == str(number)
-            assert store.raw(record)
         assert len(list(store.point("p").glob(".*"))) <= 1
 
 

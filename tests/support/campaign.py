@@ -227,8 +227,6 @@ SMALL: dict[str, Any] = SWEEP | {
 }
 #: For a Snakemake that imports the plugins that users have.
 PLUGINS_OF_USERS = {"PYTHONPATH": str(ROOT / "tests/support/hidden")}
-#: Commits results until it is killed: `python COMMITS STORE REPETITION`.
-COMMITS = str(ROOT / "tests/support/commits.py")
 
 
 class Allocation:

@@ -108,53 +108,40 @@ class Machine:
         if not Path(program).exists():
             raise FileNotFoundError(2, "No such file or directory", program)
         call = scripted.Call.of(argv)
-        if call.asks_version:
-            return self._play(call, argv, timeout_s, directory, None, None)
-        self.ran.append(call.line)
-        return self.during(call, lambda: self._play(call, argv, timeout_s, directory, around, wanted))
 
-    def _play(
-        self,
-        call: scripted.Call,
-        argv: Sequence[str],
-        timeout_s: float,
-        directory: Path | None,
-        around: Surroundings | None,
-        wanted: ExpectedProcesses | None,
-    ) -> process.Completed:
-        rule = {} if call.asks_version else scripted.rule_of(call, self.rules, self._use)
-        try:
-            printed = scripted.play(call, rule)
-        except OSError as error:  # of the target, as fio tells it
-            said = f"fio: pid=7, err={error.errno}/file:filesetup.c:243, func=open, error={error.strerror}\n"
-            printed = scripted.Printed(stderr=said.encode(), exit_code=1, wall_s=scripted.START_S)
-        for name, content in printed.files.items():
-            assert directory
-            (directory / name).write_bytes(content)
-        late, wall_s = printed.wall_s > timeout_s, min(printed.wall_s, timeout_s)
-        self.clock.now_s += wall_s
-        code = -int(rule["signal"]) if "signal" in rule else printed.exit_code
-        done = process.Completed(
-            tuple(argv),
-            -signal.SIGTERM if late else code,
-            late,
-            False,
-            wall_s,
-            stdout=b"" if "signal" in rule else printed.stdout,
-            stderr=printed.stderr,
-            storage_read_bytes=printed.read_bytes,
-            storage_written_bytes=printed.written_bytes,
-        )
-        watched = {around.host: self._watched(call, printed, wall_s, around, wanted)} if around else {}
-        return replace(done, watched=watched)
+        def play() -> process.Completed:
+            rule = {} if call.asks_version else scripted.rule_of(call, self.rules, self._use)
+            try:
+                printed = scripted.play(call, rule)
+            except OSError as error:  # of the target, as fio tells it
+                said = f"fio: pid=7, err={error.errno}/file:filesetup.c:243, func=open, error={error.strerror}\n"
+                printed = scripted.Printed(stderr=said.encode(), exit_code=1, wall_s=scripted.START_S)
+            for name, content in printed.files.items():
+                assert directory
+                (directory / name).write_bytes(content)
+            late, wall_s = printed.wall_s > timeout_s, min(printed.wall_s, timeout_s)
+            self.clock.now_s += wall_s
+            code = -int(rule["signal"]) if "signal" in rule else printed.exit_code
+            done = process.Completed(
+                tuple(argv),
+                -signal.SIGTERM if late else code,
+                late,
+                False,
+                wall_s,
+                stdout=b"" if "signal" in rule else printed.stdout,
+                stderr=printed.stderr,
+                storage_read_bytes=printed.read_bytes,
+                storage_written_bytes=printed.written_bytes,
+            )
+            watched = {around.host: self._watched(printed, wall_s, around, wanted)} if around else {}
+            return replace(done, watched=watched)
+
+        if not call.asks_version:
+            self.ran.append(call.line)
+        return play() if call.asks_version else self.during(call, play)
 
     def _watched(
-        self,
-        call: scripted.Call,
-        printed: scripted.Printed,
-        wall_s: float,
-        around: Surroundings,
-        wanted: ExpectedProcesses | None,
+        self, printed: scripted.Printed, wall_s: float, around: Surroundings, wanted: ExpectedProcesses | None
     ) -> Watched:
         read, written = printed.read_bytes, printed.written_bytes
         moved = Moved(
