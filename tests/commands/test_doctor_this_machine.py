@@ -11,7 +11,7 @@ from iosweep.commands import cli
 from iosweep.commands.doctor import Line
 from iosweep.errors import Obstacle, TargetHangs
 from iosweep.programs.programs import Mpiexec, Program
-from iosweep.run import launch, preflight
+from iosweep.run import preflight
 from iosweep.target.agent import Agent
 from machine import InProcess
 
@@ -51,7 +51,7 @@ class Here:
 def machine_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Here:
     found = {"fio": Program("/x/fio", "ab", "fio-3.33", ()), "ior": Program("/x/ior", "ab", "IOR-4.0.0", ())}
     monkeypatch.setattr(preflight, "find", lambda tool, *_: found[tool.name])
-    monkeypatch.setattr(launch, "mpiexec", lambda *_: Mpiexec("/x/mpiexec", "4.3.0"))
+    monkeypatch.setattr(preflight.programs, "mpiexec", lambda *_: Mpiexec("/x/mpiexec", "4.3.0"))
     monkeypatch.setattr(Agent, "call", InProcess.call)
     monkeypatch.setattr(Agent, "call_all", InProcess.call_all)
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)

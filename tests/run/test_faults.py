@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -246,29 +245,10 @@ def tool_fails(case: Case) -> Iterator[None]:
     yield
 
 
-@fault(check="exit_status")
-def tool_killed(case: Case) -> Iterator[None]:
-    case.play({"times": 1, "ops_per_s": 6}, {"signal": signal.SIGKILL, "times": 1})
-    yield
-
-
 @fault(check="output")
 def rubbish_printed(case: Case) -> Iterator[None]:
     case.play({"times": 1, "ops_per_s": 6}, {"stdout": "Bus error\0\x1b[31m}{\n", "times": 1})
     yield
-
-
-@fault(check="exit_status")
-def tool_beyond_its_time(case: Case) -> Iterator[None]:
-    case.play({"times": 1, "ops_per_s": 6}, {"wall_s": 10_000, "times": 1})
-    yield
-
-
-@fault(sweep=ONE)
-def tool_missing(case: Case) -> Iterator[None]:
-    path, case.path = case.path, "/nonexistent"
-    yield
-    case.path = path
 
 
 @refused(word="was replaced")
@@ -422,27 +402,11 @@ def foreign_files_inside(case: Case) -> Iterator[None]:
     assert (case.ours / "notes").exists()
 
 
-def between(case: Case, harm: str) -> None:
-    """Harm a file of the set after the first point has read it."""
-    case.at_call(harm.replace("{}", f"{case.ours}/sets/fio-read-256k-1/0.0"), nth=1, call=READING, after=True)
-
-
-@fault(check="unchanged", sweep=READS)
-def set_cut_short(case: Case) -> Iterator[None]:
-    between(case, "truncate -s 1000 {}")
-    yield
-
-
-@fault(check="unchanged", sweep=READS)
-def set_with_holes(case: Case) -> Iterator[None]:
-    between(case, "rm {}; truncate -s 256k {}")
-    yield
-
-
 @fault(check="exit_status", sweep=READS)
 def set_that_leads_elsewhere(case: Case) -> Iterator[None]:
     """Where the files were is a symbolic link to a directory of somebody else."""
-    between(case, f"rm -r $(dirname {{}}); ln -s {case.beside} $(dirname {{}})")
+    files = case.ours / "sets/fio-read-256k-1"
+    case.at_call(f"rm -r {files}; ln -s {case.beside} {files}", nth=1, call=READING, after=True)
     yield
 
 

@@ -103,11 +103,6 @@ def foreign(pair: Pair, _: ExitStack) -> None:
     (directory / "iosweep.json").write_text(json.dumps({"uuid": "theirs", "campaign": "c"}))
 
 
-def without_marker(pair: Pair, _: ExitStack) -> None:
-    (pair.place / "b/iosweep-c-b").mkdir()
-    (pair.place / "b/iosweep-c-b/precious").touch()
-
-
 def locked(pair: Pair, held: ExitStack) -> None:
     facts = identify.identify(str(pair.place / "b"))
     held.enter_context(lock.exclude(pair.lock, facts, lock.Owner("x", "/r")))
@@ -117,26 +112,14 @@ def gone(pair: Pair, _: ExitStack) -> None:
     (pair.place / "b").rmdir()
 
 
-def as_it_is(*_: Any) -> None:
-    pass
+def full(pair: Pair, _: ExitStack) -> None:
+    pair.configure(PAIRS, targets={"a": {}, "b": {}}, limits={"share_of_free": "0%"})
 
 
-#: What is wrong with b -> what makes it so, its settings, and those of the campaign.
-REFUSALS: dict[str, tuple[Callable[[Pair, ExitStack], None], dict[str, Any], dict[str, Any]]] = {
-    "another one's directory": (foreign, {}, {}),
-    "a directory without a marker": (without_marker, {}, {}),
-    "locked": (locked, {}, {}),
-    "not there": (gone, {}, {}),
-    "another type": (as_it_is, {"type": "lustre"}, {}),
-    "a layout that cannot be set": (as_it_is, {"layout": ["-c", "4"]}, {}),
-    "no space": (as_it_is, {}, {"limits": {"share_of_free": "0%"}}),
-}
-
-
-@pytest.mark.parametrize("wrong", REFUSALS)
-def test_nothing_is_written_on_one_target_where_the_other_is_refused(tmp_path: Path, wrong: str) -> None:
-    spoil, settings, document = REFUSALS[wrong]
-    pair = Pair(tmp_path, b=settings, **document)
+@pytest.mark.parametrize("spoil", [foreign, locked, gone, full])
+def test_nothing_is_written_on_one_target_where_the_other_is_refused(
+    pair: Pair, spoil: Callable[[Pair, ExitStack], None]
+) -> None:
     with ExitStack() as held:
         spoil(pair, held)
         before = pair.on("b")

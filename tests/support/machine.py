@@ -35,7 +35,7 @@ from iosweep.node.ranks import ExpectedProcesses, Looks, Processes
 from iosweep.programs import programs
 from iosweep.programs.programs import Mpiexec
 from iosweep.run import agents as node_agent
-from iosweep.run import allocation, budget, campaign_directory, launch, repetition
+from iosweep.run import allocation, budget, campaign_directory, repetition
 from iosweep.slurm import query
 from iosweep.target import protocol
 from iosweep.target.agent import Agent
@@ -316,8 +316,7 @@ class Scripted(Allocation):
                 patch.setattr(repetition, "datetime", clock)
                 patch.setattr(process, "keep_to", _keep_to)
                 patch.setattr(process, "adopt_orphans", lambda: None)
-                for module in (programs, launch):
-                    patch.setattr(module, "mpiexec", lambda *_: machine.mpiexec)
+                patch.setattr(programs, "mpiexec", lambda *_: machine.mpiexec)
                 patch.setattr(programs, "output", lambda *_: "")  # no package manager knows the scripted tools
                 patch.setattr(programs, "libraries", lambda *_: "")
                 patch.setattr(node_agent, "absent", lambda path: [])  # they have no libraries

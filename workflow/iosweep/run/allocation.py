@@ -148,7 +148,7 @@ def _measure(setup: Setup) -> None:
                         with lock.exclude(target.lock, facts, owner):
                             _clean_up(setup, loop.machine, [directory])
         return
-    targets = preflight.find_targets(setup, loop.done)
+    targets = {name: preflight.find_target(setup, name, loop.done) for name in plan.targets}
     loop.machine = replace(loop.machine, targets=targets)
     with lock.exclude_all({name: (plan.targets[name].lock, targets[name]) for name in targets}, owner) as exclusions:
         if job:

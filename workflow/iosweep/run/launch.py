@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from iosweep.errors import AllocationError, ExitCode, Obstacle, Unanswered
+from iosweep.errors import AllocationError, ExitCode, Unanswered
 from iosweep.files import safe_paths
 from iosweep.hostlist import folded
 from iosweep.node import environment
@@ -22,7 +22,7 @@ from iosweep.node.pinning import Binding, Pinning
 from iosweep.node.process import Completed
 from iosweep.node.ranks import ExpectedProcesses
 from iosweep.plan.launchers import OPEN_MPI, SLURM_LAUNCHERS, Launcher
-from iosweep.programs.programs import Mpiexec, Program, mpi, mpiexec
+from iosweep.programs.programs import Mpiexec, Program, mpi
 from iosweep.run import agents
 from iosweep.run.agents import RemoteAgents, Watching
 from iosweep.slurm import query
@@ -236,14 +236,6 @@ def remove_scratch(scratch: Path) -> None:
     with safe_paths.folder(scratch.parent) as results:
         if results.size(scratch.name) is None:
             results.remove_tree(scratch.name)
-
-
-def find_mpiexec(launcher: Launcher, tools: Sequence[Tool], search: str | None = None) -> Mpiexec | Obstacle | None:
-    """Find the mpiexec for these tools: None if they need none, an Obstacle if it is not found. `search`: directories
-    to search instead of PATH."""
-    if launcher.manager is None or not any(tool.mpi for tool in tools):
-        return None
-    return mpiexec(search, launcher.manager)
 
 
 def merge(done: Mapping[str, Completed]) -> Completed:

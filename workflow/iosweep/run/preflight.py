@@ -39,7 +39,7 @@ from iosweep.programs.programs import Program, candidates, find, hash_of, sha256
 from iosweep.programs.spack import Built
 from iosweep.run import agents
 from iosweep.run.agents import NodeAnswer, RemoteAgents
-from iosweep.run.launch import Commands, find_mpiexec
+from iosweep.run.launch import Commands
 from iosweep.run.progress import Lines
 from iosweep.slurm import query
 from iosweep.store.record import Missing, Needs, RecordHead
@@ -164,11 +164,6 @@ def sharing(facts: Mapping[str, FileSystem]) -> dict[str, list[str]]:
 # In the job: the target
 
 
-def find_targets(setup: Setup, done: Mapping[str, Mapping[int, RecordHead]]) -> dict[str, FileSystem]:
-    """Find every target: name -> its file system (find_target)."""
-    return {name: find_target(setup, name, done) for name in setup.plan.targets}
-
-
 def find_target(setup: Setup, name: str, done: Mapping[str, Mapping[int, RecordHead]]) -> FileSystem:
     """Find a target on every node, check its type, and that neither tools nor locks are on it; returns the facts of
     its file system as the first node sees it, with the source by which results name it.
@@ -268,7 +263,8 @@ def find_programs(setup: Setup) -> Commands:
     used = sorted({point.tool for point in setup.allocation.points})
     results = {name: find(tools()[name], setup.agent.run, search) for name in used}
     usable = {name: program for name, program in results.items() if isinstance(program, Program)}
-    mpiexec = find_mpiexec(launcher, [tools()[name] for name in usable], search)
+    needs_mpiexec = launcher.manager and any(tools()[name].mpi for name in usable)
+    mpiexec = programs.mpiexec(search, launcher.manager) if needs_mpiexec else None
 
     def find_missing(point: Point) -> Missing | None:
         """The needs of a point that this machine does not meet."""
