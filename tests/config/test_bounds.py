@@ -36,12 +36,12 @@ def test_what_would_fill_the_memory_is_refused_before_it_is_made(tmp_path: Path,
     aliases = "campaign: c\ntarget: {directory: /t}\nsweeps:\n- {name: s, tool: fio, phases: [rand_read], axes: "
     aliases += f"{{nodes: &n {json.dumps(up_to(99))}, threads_per_node: *n, queue_depth: *n}}}}\n"
     cases = [
-        (text(axes=every, options=None), "1 sweeps[0].axes"),
-        (text(axes=many, exclude=[{"threads_per_node": up_to(320)[1:]}]), "1 sweeps[0].axes"),
-        (sweeps(*[depths(300, threads_per_node=up_to(200))] * 2), "1 sweeps[1].axes"),
-        (text(axes=depths(1001)), "1 sweeps[0].axes.queue_depth"),
-        (aliases, "4 sweeps[0].axes"),
-        (text(exclude=[1] * 1001), "1 sweeps[0].exclude"),
-        (json.dumps(document() | {"sweeps": [1] * 1001}), "1 sweeps"),
+        text(axes=every, options=None),
+        text(axes=many, exclude=[{"threads_per_node": up_to(320)[1:]}]),
+        sweeps(*[depths(300, threads_per_node=up_to(200))] * 2),
+        text(axes=depths(1001)),
+        aliases,
+        text(exclude=[1] * 1001),
+        json.dumps(document() | {"sweeps": [1] * 1001}),
     ]
     assert refused(tmp_path, cases) == snapshot

@@ -52,10 +52,10 @@ NOT_MEASURED = {
 def test_what_is_not_measured_is_no_criterion(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     """Other errors: test_sweep_file.py."""
     left_out = f"{TEXT}    exclude: [{{queue_depth: [4]}}]\naccept: "
-    cases = [(f"{left_out}{json.dumps({name: value})}\n", f"12 accept.{name}") for name, value in NOT_MEASURED.items()]
+    cases = [f"{left_out}{json.dumps({name: value})}\n" for name, value in NOT_MEASURED.items()]
     assert refused(tmp_path, cases, make) == snapshot
     twice = f'{TEXT}accept:\n  read_iops: ">= 5k"\n  write_iops: ">= 5 ms"\n  rand_read: "> 5k"\n'
-    assert refused(tmp_path, [(twice, "13 accept.write_iops, 14 accept.rand_read")]) == snapshot
+    assert refused(tmp_path, [twice]) == snapshot
 
 
 def test_figures_that_do_not_compare_have_to_be_told_apart(tmp_path: Path) -> None:

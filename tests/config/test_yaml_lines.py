@@ -97,46 +97,37 @@ def test_every_path_has_its_line(load: Load) -> None:
     assert (aliased.data, aliased.line(("c", "b"))) == ({"a": {"b": 1}, "c": {"b": 1}}, 1)  # where it stands
 
 
-#: A file, and `line key` of each error in it.
-WRONG: list[tuple[str | bytes, list[str]]] = [
-    ("", ["1 "]),
-    ("- a\n- b\n", ["1 "]),
-    (b"a: \xff\n", ["1 "]),
-    ("a: 1\na: 2\nb: {c: 1, c: 2}\n", ["2 a", "3 b.c"]),
-    ("a:\n  - {b: 1, c: 2,\n     b: 3}\n", ["3 a[0].b"]),
-    ("a: &x {b: 1}\nc:\n  <<: *x\n", ["3 c"]),
-    ("? [a, b]\n: 1\n", ["1 "]),
-    ("a:\n  - {true: 2, ~: 3, 1.5: 4}\n", ["2 a[0]"] * 3),
-    ("a: 1\nb: [1, 2\nc: 3\n", ["3 "]),
-    ("a: *nowhere\n", ["1 "]),
-    ("a: 1\n---\nb: 2\n", ["2 "]),
-    ("a: 1\n\tb: 2\n", ["2 "]),
-    ("a: 1\nb: \x01\n", ["2 "]),
-    ('a: "\\ud800"\n', ["1 a"]),
-    ("a: 1\nb: !!int abc\n", ["1 "]),
-    ("a: !!python/object/apply:os.getcwd []\n", ["1 "]),  # no Python objects
-    ("a: &x [*x]\n", ["1 "]),
-    ("a: " + "[" * 500 + "]" * 500, ["1 "]),
+WRONG: list[str | bytes] = [
+    "",
+    "- a\n- b\n",
+    b"a: \xff\n",
+    "a: 1\na: 2\nb: {c: 1, c: 2}\n",
+    "a:\n  - {b: 1, c: 2,\n     b: 3}\n",
+    "a: &x {b: 1}\nc:\n  <<: *x\n",
+    "? [a, b]\n: 1\n",
+    "a:\n  - {true: 2, ~: 3, 1.5: 4}\n",
+    "a: 1\nb: [1, 2\nc: 3\n",
+    "a: *nowhere\n",
+    "a: 1\n---\nb: 2\n",
+    "a: 1\n\tb: 2\n",
+    "a: 1\nb: \x01\n",
+    'a: "\\ud800"\n',
+    "a: 1\nb: !!int abc\n",
+    "a: !!python/object/apply:os.getcwd []\n",  # no Python objects
+    "a: 1\nb: &x [*x]\n",
+    "a: " + "[" * 500 + "]" * 500,
 ]  # fmt: skip
 
 
 def test_every_error_of_a_file_names_its_line(load: Load, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     said = []
-    for text, places in WRONG:
-        found = wrong(load, text)
-        assert [f"{problem.line} {problem.where}" for problem in found] == places, text[:50]
-        said += map(str, found)
+    for text in WRONG:
+        said += map(str, wrong(load, text))
     for file in ("none.yaml", "."):
         with pytest.raises(ConfigError) as caught:
             yaml_lines.load(Path(file))
         said.append(str(caught.value))
     assert "\n".join(said) == snapshot
-
-
-def test_an_alias_inside_what_it_names_is_named_with_its_line(load: Load) -> None:
-    with pytest.raises(ConfigError) as caught:
-        load("campaign: a\ntarget: {}\nx: &loop [*loop]\n")
-    assert str(caught.value).startswith("x.yaml:3: not valid YAML: it is nested too deeply, or an alias")
 
 
 def test_values_are_written_as_yaml_writes_them() -> None:

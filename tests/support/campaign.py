@@ -96,16 +96,10 @@ def errors(directory: Path, text: str | dict[str, Any], stage: Any = read) -> Se
     return ()
 
 
-def refused(directory: Path, cases: Iterable[tuple[str | dict[str, Any], str]], stage: Any = read) -> str:
-    """The messages of wrong configurations, for a snapshot. `cases`: a configuration, and `line key` of every error in
-    it, separated by commas."""
-    said = []
-    for text, places in cases:
-        found = errors(directory, text, stage)
-        told = ", ".join(f"{error.line} {error.where}".strip() for error in found)
-        assert told == places, f"{told} and not {places}: {str(text)[:200]}"
-        said += [str(error).replace(f"{directory}/", "") for error in found]
-    return "\n".join(said) + "\n"
+def refused(directory: Path, cases: Iterable[str | dict[str, Any]], stage: Any = read) -> str:
+    """The messages of wrong configurations, for a snapshot."""
+    found = [error for case in cases for error in errors(directory, case, stage) or ["nothing is wrong"]]
+    return "".join(f"{error}\n".replace(f"{directory}/", "") for error in found)
 
 
 def keep_plan(plan: Plan, results: Path) -> Path:
