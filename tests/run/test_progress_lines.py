@@ -27,9 +27,9 @@ def lines(tmp_path: Path, *finished: Record) -> list[str]:
     return printed
 
 
-def repetition(number: int, verdict: str = "valid", *reasons: str, retried: bool = False) -> Record:
+def repetition(number: int, verdict: str = "valid", *reasons: str, attempt: int = 1) -> Record:
     phase = {"phase": "rand_read", "headline": 5000.0, "verdict": verdict, "reasons": reasons}
-    return record("fio.rand_read.1n.1t.4k.qd1.a7067cebd59e", [phase], repetition=number, retried=retried)
+    return record("fio.rand_read.1n.1t.4k.qd1.a7067cebd59e", [phase], repetition=number, attempt=attempt)
 
 
 def test_lines_of_repetitions_and_each_kind_of_reason_once(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
@@ -37,7 +37,7 @@ def test_lines_of_repetitions_and_each_kind_of_reason_once(tmp_path: Path, snaps
     found = lines(
         tmp_path,
         repetition(1),
-        repetition(1, retried=True),
+        repetition(1, attempt=2),
         repetition(1, "suspect", busy[0]),
         repetition(2, "suspect", busy[1]),
         repetition(3, "invalid", busy[2], "no output"),

@@ -34,7 +34,8 @@ def find_changes(a: Campaign, b: Campaign) -> list[Changed]:
     for topic, read in _TOPICS.items():
         facts, others = read(a), read(b)
         for fact in dict.fromkeys((*facts, *others)):
-            first, second = (shortened(side.get(fact, "") or NOT_KNOWN, _LONGEST) for side in (facts, others))
+            lack = "not set" if topic == "configuration" else NOT_KNOWN
+            first, second = (shortened(side.get(fact, "") or lack, _LONGEST) for side in (facts, others))
             if facts.get(fact, "") != others.get(fact, ""):
                 changed.append(Changed(topic, fact, first, second))
     return changed

@@ -155,11 +155,14 @@ def _print_table(made: Plan, where: Where, fstypes: Mapping[str, str]) -> None:
     printer.print("", _cost(made, cost))
     for line in criteria_lines(made, fstypes):
         prose(line)
-    bandwidths = {target.node_bandwidth: target_key(name, "node_bandwidth") for name, target in made.targets.items()}
-    for given, key in bandwidths.items():
+    bandwidths: dict[int | None, list[str]] = {}
+    for name, target in made.targets.items():
+        bandwidths.setdefault(target.node_bandwidth, []).append(target_key(name, "node_bandwidth"))
+    for given, keys in bandwidths.items():
+        key = " and ".join(keys)
         printer.print(
             f"[dim]bytes of timed phases: at most {human_size(given or forecast.NODE_BANDWIDTH)}/s per node"
-            f" ({key if given else f'assumed; {key} sets it'}) and"
+            f" ({key if given else f'assumed; set {key}'}) and"
             f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
         )
     for lack in dict.fromkeys(lack for point in made.points if (lack := where.lacks(point))):

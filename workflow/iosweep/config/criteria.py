@@ -430,8 +430,8 @@ def threshold(value: object, selector: Selector) -> Threshold:
         unit = spelled[unit.replace(" ", "")]
     else:
         wrong = f"`{shortened(unit)}` is not a unit of {measure.name}{did_you_mean(unit, measure.units)}"
-        known = ", ".join(measure.units)
-        raise SelectorError(f"{shown}: {wrong if unit else 'it has no unit'} (known: {known}, % of SUITE)")
+        known = ", ".join([*measure.units, *(["% of SUITE"] if not selector.ratio else [])])
+        raise SelectorError(f"{shown}: {wrong if unit else 'it has no unit'} (known: {known})")
     return Threshold(comparison=cast(Comparison, form["comparison"]), amount=amount, unit=unit, of=of)
 
 

@@ -364,6 +364,8 @@ def _check(sweep: Sweep, targets: Sequence[str]) -> list[Problem]:
     for key, axis in (("ramp", sweep.ramp), ("side_by_side", sweep.side_by_side)):
         if axis and axis not in sweep.axes:
             problems.append(sweep.problem(_no_axis(sweep, axis), key))
+    if sweep.ramp and sweep.ramp == sweep.side_by_side:
+        problems.append(sweep.problem("is the ramp, which measures its values in ascending order", "side_by_side"))
     for number, condition in enumerate(sweep.exclude):
         where = ("exclude", number)
         if not condition:

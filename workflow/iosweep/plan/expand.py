@@ -147,7 +147,7 @@ def _points(sweep: Sweep, rule: RepetitionRule, problems: list[Problem]) -> Iter
 def point_id(
     tool: str, phases: tuple[str, ...], nodes: int, options: Mapping[str, Value], phase_time_s: float | None
 ) -> str:
-    """A readable name, and a hash of all that determines the measurement: `fio.rand_read.1n.2t.4k.qd8.0f3a91c2d4e5`.
+    """A readable name, and a hash of all that determines the figures: `fio.rand_read.1n.2t.4k.qd8.psync.0f3a91c2d4e5`.
 
     Options without a value are left out, so that a new option of a tool does not change old ids.
     """

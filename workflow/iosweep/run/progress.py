@@ -69,7 +69,7 @@ class Lines:
         phases = tools()[record.point.partition(".")[0]].phases
         figures = [_figure(r.phase, r.headline, r.verdict, phases[r.phase].metric) for r in record.rows]
         done = f"{self._count:>4}/{self._total}"
-        repetition = f"r{record.repetition}{' again' if record.retried else ''}"
+        repetition = f"r{record.repetition}{' again' if record.attempt > 1 else ''}"
         point = record.point.rpartition(".")[0]
         screen_line = "  ".join([f"{done} {point} {repetition}", *figures, *([remaining] if remaining else [])])
         print(screen_line, file=self._screen, flush=True)
