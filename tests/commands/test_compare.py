@@ -141,6 +141,18 @@ def test_what_cannot_be_compared_is_said_with_the_reason(
     assert capsys.readouterr().err == snapshot
 
 
+def test_values_are_compared_with_the_first_that_has_such_points(place: Path, capsys: Capture) -> None:
+    sizes = {"seq_read": [4096], "rand_read": [65536, 262144]}
+    sweeps = [factory.sweep(phase, [phase], {"transfer_size": sizes[phase]}) for phase in sizes]
+    make(place, "sizes", sweeps=sweeps, place=lambda *_: ("7", [factory.NODE]))
+    assert cli.main(["compare", "sizes", "--over", "transfer_size", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["comparisons"]
+    assert (found["first"]["name"], found["other"]["name"]) == ("64 KiB", "256 KiB")
+    make(place, "sizes", sweeps=[sweeps[0], factory.sweep("one", ["rand_read"], {"transfer_size": [65536]})])
+    assert cli.main(["compare", "sizes", "--over", "transfer_size"]) == 2
+    assert "differ in `transfer_size` only" in capsys.readouterr().err
+
+
 def test_campaigns_of_one_name_are_told_apart_and_names_drive_no_terminal(place: Path, capsys: Capture) -> None:
     make(place / "copy", "before", seed=2)
     assert cli.main(["compare", "before", "copy/results/before"]) == 0

@@ -422,23 +422,22 @@ def versus(a: NamedCampaign, b: NamedCampaign, column: str = "", at_least: float
 
 
 def versus_over(one: NamedCampaign, axis: str, column: str = "", at_least: float = AT_LEAST) -> list[Versus]:
-    """Compare the points of a campaign that differ in a parameter only: each of its values with the first. axis: column
-    of the parameter."""
-    base, *others = values_over(one, axis)
+    """Compare the points of a campaign that differ in a parameter only: each of its values with the first that has
+    such points. axis: column of the parameter."""
+    values, compared = values_over(one, axis), []
     sides = {
         value: replace(one.campaign, rows=tuple(row for row in one.campaign.rows if row.parameters[axis] == value))
-        for value in (base, *others)
+        for value in values
     }
-    return [
-        Versus(
-            (formats.named(axis, base), formats.named(axis, other)),
-            one,
-            one,
-            compare(match_over(one.results, axis, base, other), column, at_least),
-            tuple(find_changes(sides[base], sides[other])),
-        )
-        for other in others
-    ]
+    for number, other in enumerate(values[1:], 1):
+        matches = ((base, match_over(one.results, axis, base, other)) for base in values[:number])
+        for base, matched in matches:
+            if matched.pairs:
+                names = formats.named(axis, base), formats.named(axis, other)
+                changes = tuple(find_changes(sides[base], sides[other]))
+                compared.append(Versus(names, one, one, compare(matched, column, at_least), changes))
+                break
+    return compared
 
 
 # in words

@@ -96,6 +96,9 @@ def _compare(arguments: Namespace) -> list[Versus]:
     if arguments.over:
         axis = _find_axis(first, arguments.over)
         compared = comparison.versus_over(first, axis, column, arguments.at_least)
+        if not compared:
+            wrong = f"no two points of {first.name} differ in `{arguments.over}` only"
+            raise CommandError(wrong, ExitCode.USAGE)
     else:
         compared = [comparison.versus(first, other, column, arguments.at_least) for other in others]
     for pair in compared:
