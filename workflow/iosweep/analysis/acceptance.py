@@ -425,21 +425,12 @@ def _explain_suspect(rows: Iterable[ResultRow]) -> Reason | None:
 
 
 def _describe_place(results: Sequence[PointSummary], all_results: Sequence[PointSummary]) -> str:
-    """The parameters of each point, with as many as name no other point; failing that, its id."""
+    """The parameters of each point in brief, with its id if they are those of another point, too."""
+    briefs = Counter((result.phase, formats.brief(result, one=True)) for result in all_results)
     places = []
     for result in results:
-        words = [formats.brief(result, one=True)]
-        same = [
-            other.parameters
-            for other in all_results
-            if (other.phase, formats.brief(other, one=True)) == (result.phase, *words) and other is not result
-        ]
-        used = {name: value for name, value in result.own_parameters.items() if value is not None}
-        for name, value in (used | dict(result.parameters)).items():
-            left = [values for values in same if values[name] == value]
-            if value is not None and len(left) < len(same):
-                words, same = [*words, formats.named(name, value)], left
-        places.append(", ".join([*words, result.point] if same else words))
+        brief = formats.brief(result, one=True)
+        places.append(brief if briefs[result.phase, brief] == 1 else f"{brief}, {result.point}")
     return " against ".join(reversed(places))
 
 
