@@ -14,13 +14,11 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 import results_factory
-from iosweep.analysis import formats
 from iosweep.analysis import history as words
 from iosweep.analysis.comparison import NamedCampaign
 from iosweep.analysis.summary import summarize
 from iosweep.commands import cli
 from iosweep.files import documents
-from iosweep.report import comparisons
 from iosweep.tables import reader
 
 Capture = pytest.CaptureFixture[str]
@@ -131,29 +129,3 @@ def test_the_figure_of_a_night_is_the_one_of_the_report(tmp_path: Path, monkeypa
         campaigns.append(NamedCampaign(f"{number}", tmp_path, campaign, tuple(summarize(made))))
     line = next(line for line in words.history(campaigns, 0.03).headlines if line.column == "ops_per_s")
     assert [round(metric.figure) for metric in line.figures.values()] == [151, 201]
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "texts"),
-    [
-        (500.0 * 2**20, 590.0 * 2**20, ["500 MiB/s", "550 MiB/s", "600 MiB/s"]),
-        (0.83 * 2**30, 0.97 * 2**30, ["800 MiB/s", "850 MiB/s", "900 MiB/s", "950 MiB/s", "1,000 MiB/s"]),
-        (7.0 * 2**30, 7.0 * 2**30, ["7 GiB/s", "7.05 GiB/s"]),
-        (1.0, 2.0**30, ["0 GiB/s", "0.5 GiB/s", "1 GiB/s"]),
-    ],
-)
-def test_figures_beside_an_axis_are_round_and_hold_all(low: float, high: float, texts: list[str]) -> None:
-    ticks = comparisons.round_ticks(low, high, formats.THROUGHPUT)
-    assert [text for _, text in ticks] == texts
-    assert ticks[0][0] <= low <= high <= ticks[-1][0]
-
-
-def test_dates_below_an_axis_differ() -> None:
-    first = datetime(2025, 6, 2, 9, 1)
-    for hours, count, dates in (
-        (24, 10, ["2025-06-02", "2025-06-05", "2025-06-08", "2025-06-11"]),
-        (1, 3, ["06-02 09:01", "06-02 10:01", "06-02 11:01"]),
-        (0, 5, ["06-02 09:01"]),
-    ):
-        moments = [first + timedelta(hours=hours * number) for number in range(count)]
-        assert [date for _, date in comparisons.spread_dates(moments)] == dates

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from datetime import datetime
 from itertools import pairwise
 
 from iosweep.analysis import comparison, formats
@@ -86,8 +84,6 @@ def _strip(found: Comparison, one: Difference, edge: float) -> dict[str, object]
 #: Size of a drawing in drawing units, with room for the figures and names around it.
 _WIDTH, _HEIGHT, _LEFT, _TOP = 720.0, 180.0, 112.0, 24.0
 _RIGHT, _BOTTOM = _WIDTH - 12.0, _HEIGHT - 24.0
-#: Maximum number of dates below a drawing, about so many figures beside it, and the room for the name of a campaign.
-_DATES, _TICKS, _NAME = 4, 4, 160.0
 
 
 def history_page(found: History) -> str:
@@ -107,22 +103,19 @@ def _draw(found: History, line: Headline) -> dict[str, object]:
     in one minute. dots: (x, y, ends of the interval, suspect,
     text); levels: (from x, to x, y); marks: (x, changed facts of the campaign)."""
     ends = {index: _ends(metric) for index, metric in line.figures.items()}
-    ticks = round_ticks(min(low for low, _ in ends.values()), max(high for _, high in ends.values()), line.units)
-    least, most = ticks[0][0], ticks[-1][0]
+    least, most = min(low for low, _ in ends.values()), max(high for _, high in ends.values())
 
     def x(index: int) -> float:
         return round(_LEFT + 10 + (_RIGHT - _LEFT - 20) * index / (len(found.campaigns) - 1), 1)
 
     def y(value: float) -> float:
-        return round(_BOTTOM - (_BOTTOM - _TOP) * (value - least) / (most - least), 1)
+        return round(_BOTTOM - (_BOTTOM - _TOP) * (value - least) / (most - least or 1.0), 1)
 
     steps = found.steps_of(line)
     levels = []
     for begin, end in pairwise([0, *(step.shift.at for step in steps), len(found.campaigns)]):
         if own := {index: metric.figure for index, metric in line.figures.items() if begin <= index < end}:
             levels.append((x(min(own)), x(max(own)), y(geometric_mean(own.values()))))
-    x_steps = [-math.inf, *(x(step.shift.at) for step in steps)]
-    named = [step for step, (before, own) in zip(steps, pairwise(x_steps), strict=True) if own - before > _NAME]
     return {
         "name": line.name,
         "where": formats.brief(line.result),
@@ -130,7 +123,6 @@ def _draw(found: History, line: Headline) -> dict[str, object]:
         "level": words.level(found, line),
         "told": [(_CLASSES[step.verdict], comparison.SYMBOLS[step.verdict], words.tell(found, step)) for step in steps],
         "ranges": [(x(step.shift.before), x(step.shift.latest), words.tell(found, step)) for step in steps],
-        "names": [(x(step.shift.at), _anchor(x(step.shift.at)), found.campaigns[step.shift.at].name) for step in named],
         "dots": [
             (
                 x(i),
@@ -146,41 +138,11 @@ def _draw(found: History, line: Headline) -> dict[str, object]:
         "marks": [
             (x(index), f"{found.campaigns[index].name}: {words.changed(news)}") for index, news in found.marks.items()
         ],
-        "ticks": [(y(tick), text) for tick, text in ticks],
-        "dates": [
-            (x(index), _anchor(x(index)), date) for index, date in spread_dates([c.began for c in found.campaigns])
-        ],
+        "ticks": [(y(end), formats.quantity(end, line.units)) for end in dict.fromkeys((least, most))],
+        "dates": [f"{found.campaigns[index].began:%Y-%m-%d %H:%M}" for index in (0, -1)],
     }
 
 
 def _ends(metric: Metric) -> tuple[float, float]:
     """The interval of a campaign's figure; the figure itself without one."""
     return (interval.low, interval.high) if (interval := metric.interval) else (metric.figure, metric.figure)
-
-
-def _anchor(x: float) -> str:
-    """Where a text is held, so that it stays in the drawing."""
-    return "start" if x < _LEFT + _NAME / 2 else "end" if x > _RIGHT - _NAME / 2 else "middle"
-
-
-def round_ticks(low: float, high: float, units: Sequence[formats.Unit]) -> list[tuple[float, str]]:
-    """Figures, with their text, of an axis that holds two positive figures: multiples of 1, 2 or 5 times a power of
-    ten."""
-    unit = formats.pick(units, high)
-    rough = max(high - low, high / 50) / unit.size / _TICKS
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
-    first, last = math.floor(low / unit.size / step), math.ceil(high / unit.size / step)
-    values = [step * number for number in range(first, max(last, first + 1) + 1)]
-    return [(value * unit.size, f"{value:,.6g} {unit.name}") for value in values]
-
-
-def spread_dates(moments: Sequence[datetime]) -> list[tuple[int, str]]:
-    """(index of a campaign, its date) for a few campaigns; with the time where a day has several."""
-    last = len(moments) - 1
-    indices = sorted({round(last * number / (_DATES - 1)) for number in range(_DATES)})
-    form = "%Y-%m-%d" if len({moments[index].date() for index in indices}) == len(indices) else "%m-%d %H:%M"
-    dates: dict[str, int] = {}
-    for index in indices:
-        dates.setdefault(f"{moments[index]:{form}}", index)
-    return [(index, date) for date, index in dates.items()]
