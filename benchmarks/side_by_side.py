@@ -65,7 +65,7 @@ def run(size: Size, work: Path) -> Iterator[Row]:
     with ExitStack() as stack:
         for name in "ab":
             (work / name).mkdir()
-            stack.enter_context(mounts.ext4(work / name))
+            stack.enter_context(mounts.disk(work / name))
         devices = [mounts.device(work / name) for name in "ab"]
         for loss in LOSSES:
             with _throttled(devices, (1.0, 1 - loss)) as group:

@@ -183,7 +183,7 @@ def test_on_no_node_a_tool_outlives_its_agents(held: Held, what: str) -> None:
         assert running.result()[0] == -signal.SIGKILL
     else:
         node, words = ("n2", f"{AGENT}$") if what == "agent" else ("n1", f"^srun --overlap .*{AGENT}$")
-        held.cluster.on(node, ["pkill", "-KILL", "-f", words])
+        held.cluster.run(["pkill", "-KILL", "-f", words], on=node)
         assert running.result()[0] == ExitCode.LOST
         assert [held.alive("^sleep 4321", node) for node in held.hosts] == [[], []]
     for node in held.hosts:

@@ -167,7 +167,7 @@ def fault(
     ends: int = 0,
     check: str = "",
     word: str = "",
-    on: Callable[[Path], AbstractContextManager[None]] = mounts.ext4,
+    on: Callable[[Path], AbstractContextManager[None]] = mounts.disk,
     sweep: dict[str, Any] = SWEEP,
     target: dict[str, Any] | None = None,
     limits: dict[str, Any] | None = None,

@@ -28,12 +28,12 @@ Rounds = Callable[[int, int], int]
 
 
 #: In `make test` one kind is enough.
-@pytest.fixture(params=[pytest.param(k, marks=[pytest.mark.soak] if k != "ext4" else []) for k in mounts.DURABLE])
+@pytest.fixture(params=[pytest.param(k, marks=[pytest.mark.soak] if k != "ext4" else []) for k in mounts.DISKS])
 def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     """Where a file system is mounted that outlives a power cut."""
     if reason := mounts.missing():
         pytest.skip(reason)
-    _, (program, *_), package = mounts.DURABLE[request.param]
+    _, (program, *_), package = mounts.DISKS[request.param]
     if shutil.which(program) is None:
         pytest.skip(f"{program}: not on PATH (Debian package {package})")
     where = tmp_path / "results"
@@ -42,7 +42,7 @@ def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     subprocess.run(["mount", "-t", request.param, "none", where], stderr=subprocess.DEVNULL, check=False)
     if request.param not in Path("/proc/filesystems").read_text().split():
         pytest.skip(f"{request.param}: not in this kernel")
-    with mounts.durable(where, request.param):
+    with mounts.disk(where, request.param):
         yield where
 
 

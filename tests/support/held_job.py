@@ -64,5 +64,5 @@ class Held:
 
     def alive(self, words: str, node: str) -> list[int]:
         """Processes on a node whose command line has these words."""
-        said = self.cluster.on(node, ["pgrep", "-f", words], check=False).stdout
+        said = self.cluster.run(["pgrep", "-f", words], on=node, check=False).stdout
         return [int(pid) for pid in said.split()]

@@ -16,8 +16,8 @@ _SHUTDOWN, _NO_FLUSH = 0x8004587D, 2
 _CAP_SYS_ADMIN = 21
 #: What is needed, and the Debian packages that have it.
 _PROGRAMS = {"mkfs.ext4": "e2fsprogs", "bindfs": "bindfs"}
-#: File systems that outlive a power cut: size of their image, command that makes them, and its Debian package.
-DURABLE = {
+#: File systems on a disk: size of its image, command that makes them, and its Debian package.
+DISKS = {
     "ext4": ("64M", ("mkfs.ext4", "-q", "-m", "0"), "e2fsprogs"),
     "xfs": ("320M", ("mkfs.xfs", "-q"), "xfsprogs"),
     "btrfs": ("128M", ("mkfs.btrfs", "-q"), "btrfs-progs"),
@@ -43,18 +43,22 @@ def _capable(capability: int) -> bool:
 
 
 @contextlib.contextmanager
-def ext4(where: Path) -> Iterator[None]:
-    """On a loop device over a sparse file beside `where`, with room for 16,384 files."""
-    with _image(where, "64M", "mkfs.ext4", "-q", "-m", "0", "-N", "16384"), _mounted(where):
+def disk(where: Path, kind: str = "ext4") -> Iterator[None]:
+    """One of DISKS on a loop device over a sparse file beside `where`. An ext4 has room for 16,384 files."""
+    size, make, _ = DISKS[kind]
+    image = where.with_name(f"{where.name}.img")
+    run("truncate", "-s", size, str(image))
+    run(*make, str(image))
+    _attach(where)
+    try:
+        mount_image(where)
         yield
-
-
-@contextlib.contextmanager
-def durable(where: Path, kind: str) -> Iterator[None]:
-    """One of DURABLE on a loop device."""
-    size, make, _ = DURABLE[kind]
-    with _image(where, size, *make), _mounted(where):
-        yield
+    finally:
+        # a frozen one would keep whoever waits for it, forever
+        subprocess.run(["fsfreeze", "-u", str(where)], stderr=subprocess.DEVNULL, check=False)
+        unmount(where)
+        _detach(where)
+        image.unlink()
 
 
 def received(where: Path) -> Path:
@@ -160,30 +164,6 @@ def mount_points() -> list[Path]:
 def run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}: {done.stderr}"
-
-
-@contextlib.contextmanager
-def _image(where: Path, size: str, *make: str) -> Iterator[None]:
-    image = where.with_name(f"{where.name}.img")
-    run("truncate", "-s", size, str(image))
-    run(*make, str(image))
-    _attach(where)
-    try:
-        yield
-    finally:
-        _detach(where)
-        image.unlink()
-
-
-@contextlib.contextmanager
-def _mounted(where: Path) -> Iterator[None]:
-    mount_image(where)
-    try:
-        yield
-    finally:
-        # a frozen one would keep whoever waits for it, forever
-        subprocess.run(["fsfreeze", "-u", str(where)], stderr=subprocess.DEVNULL, check=False)
-        unmount(where)
 
 
 def mount_image(where: Path) -> None:

@@ -59,12 +59,9 @@ class Job:
     """A line of squeue. `state` and `reason` are Slurm's own words, such as PENDING and PartitionTimeLimit."""
 
     id: int
-    name: str
     state: str
     reason: str
     partition: str
-    nodes: str  # as Slurm writes them, n[1-2]; empty while it waits
-    user: str
 
 
 def missing() -> str | None:
@@ -215,10 +212,6 @@ class Cluster:
             raise ClusterError(f"on {on}: {[*map(str, argv)]} ended with {process.returncode}\n{out or ''}{err or ''}")
         return subprocess.CompletedProcess([*map(os.fspath, argv)], process.returncode, out, err)
 
-    def on(self, node: str, argv: Sequence[str | os.PathLike[str]], **run: Any) -> subprocess.CompletedProcess[str]:
-        """`run` on a node, without Slurm."""
-        return self.run(argv, on=node, **run)
-
     def attached(self, argv: Sequence[str]) -> int:
         """Run a command on the head with our own terminal, until it ends. Its exit code; -N if signal N ended it.
 
@@ -249,7 +242,7 @@ class Cluster:
 
     def squeue(self, story: str = "") -> list[Job]:
         """The jobs that wait, run, or are just ending, in the order of their ids: those of a story, or of none."""
-        lines = self.ask(["squeue", "--noheader", "--format=%A\x1f%j\x1f%T\x1f%r\x1f%P\x1f%N\x1f%u"])
+        lines = self.ask(["squeue", "--noheader", "--format=%A\x1f%T\x1f%r\x1f%P"])
         jobs = (Job(int(number), *words) for number, *words in (line.split("\x1f") for line in lines))
         ours = (job for job in jobs if job.partition == story or not (story or job.partition.startswith(STORY)))
         return sorted(ours, key=lambda job: job.id)

@@ -29,7 +29,7 @@ class Job:
         self.made = Allocation(place, TWO)
         self.made.lock = f"/dev/shm/{place.name}"  # that of n1
         self.made.configure(TWO)
-        held.cluster.on(held.hosts[0], ["mkdir", "-p", self.made.lock])
+        held.cluster.run(["mkdir", "-p", self.made.lock], on=held.hosts[0])
         self.first = ""  # Python that the runner runs before anything else
         self._mounts: list[tuple[str, Path]] = []
 
@@ -62,13 +62,13 @@ class Job:
 
     def mount(self, node: str, *arguments: Any) -> None:
         """Mount something on one node alone, until `end`."""
-        self.held.cluster.on(node, ["mount", *map(str, arguments)])
+        self.held.cluster.run(["mount", *map(str, arguments)], on=node)
         self._mounts.append((node, Path(arguments[-1])))
 
     def end(self) -> None:
         while self._mounts:
             node, place = self._mounts.pop()
-            self.held.cluster.on(node, ["umount", "--lazy", place])
+            self.held.cluster.run(["umount", "--lazy", place], on=node)
 
     def table(self, name: str = "results") -> list[dict[str, Any]]:
         """A table, merged now."""

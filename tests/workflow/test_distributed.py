@@ -117,7 +117,7 @@ def test_a_fault_ends_the_job_in_time_and_the_next_one_completes_the_campaign(
     # Without its mount, fio would make its directory anew where the mount was: its files have to be open.
     opened = ["sh", "-c", f"find /proc/[0-9]*/fd -lname '{AT}/scratch/iosweep-c/*/[0-9].[0-9]' 2>/dev/null"]
     wait_for(
-        lambda: job.made.files() and slurm_dfs.cluster.on("n2", opened, check=False).stdout,
+        lambda: job.made.files() and slurm_dfs.cluster.run(opened, on="n2", check=False).stdout,
         over=running.over,
         pause_s=0.2,
     )

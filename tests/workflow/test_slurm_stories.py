@@ -148,10 +148,10 @@ def test_a_node_that_loses_the_target_is_left_out_of_the_next_job(stage: Stage) 
         run = campaign.start("--until", "tables")
         campaign.wait_for_records(1)
         [[first]] = [record["hosts"] for record in campaign.records()]
-        stage.cluster.on(first, ["mount", "-t", "tmpfs", "lost", campaign.target])
+        stage.cluster.run(["mount", "-t", "tmpfs", "lost", campaign.target], on=first)
         campaign.go_on()
         assert run.end() == 0, run.said()
-        stage.cluster.on(first, ["umount", campaign.target])
+        stage.cluster.run(["umount", campaign.target], on=first)
         campaign.complete()
     assert {host for record in campaign.records() for host in record["hosts"]} == set(stage.nodes)
 
