@@ -18,9 +18,9 @@ from iosweep.analysis.summary import summarize
 from iosweep.files.documents import Damaged
 from iosweep.report import comparisons, page
 from iosweep.tables.reader import load
+from page_data import page_data
 from report_nodes import node
 from results_factory import DATA_PHASES, METADATA_PHASES, K, M, sweep
-from tables import page_data
 from topologies import WEKA_56
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&"

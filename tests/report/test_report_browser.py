@@ -14,8 +14,8 @@ from iosweep.analysis.summary import summarize
 from iosweep.report import comparisons, results_table
 from iosweep.report import page as report
 from iosweep.tables.reader import load
+from page_data import page_data
 from results_factory import DATA_PHASES, METADATA_PHASES, K, M, sweep
-from tables import page_data
 
 pytestmark = pytest.mark.local
 

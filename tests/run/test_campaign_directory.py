@@ -75,13 +75,14 @@ def test_a_campaign_that_has_left_files_on_another_target_is_refused(tmp_path: P
 
 
 class Asked:
-    """A stand-in for the agent of a target of some type. `marker`: the directory is ours."""
+    """A stand-in for the agent of a target. `marker`: the directory is ours. Free space and the size of what is removed
+    are set."""
 
-    source = "mgs:/fs"
+    source, free, removed = "mgs:/fs", 1 << 40, 0
 
-    def __init__(self, marker: bool = False, fstype: str = "lustre"):
+    def __init__(self, marker: bool = False):
         self.calls: list[tuple[Any, ...]] = []
-        self.marker, self.fstype = marker, fstype
+        self.marker = marker
 
     def call_all(self, *questions: tuple[Callable[..., object], tuple[Any, ...]]) -> list[Any]:
         return [self.call(function, *arguments) for function, arguments in questions]
@@ -90,9 +91,9 @@ class Asked:
         operation = function.__name__
         assert operation in OPERATIONS
         self.calls.append((operation, *arguments[1:]))
-        removed = {"files": 0, "directories": 0, "bytes": 0, "left": False, "wrong": []}
-        space = {"used_bytes": 0, "free_bytes": 1 << 40, "used_inodes": 0, "free_inodes": 0}
-        file_system = {"fstype": self.fstype, "source": self.source, "fsid": "0", "device": 7, "real": "/t"}
+        removed = {"files": 1, "directories": 0, "bytes": self.removed, "left": False, "wrong": []}
+        space = {"used_bytes": 0, "free_bytes": self.free, "used_inodes": 0, "free_inodes": 0}
+        file_system = {"fstype": "lustre", "source": self.source, "fsid": "0", "device": 7, "real": "/t"}
         known = {
             "measure_usage": {"bytes": 0, "files": 0},
             "read_room": {"file_system": file_system, "space": space, "quotas": []},
@@ -101,25 +102,13 @@ class Asked:
             "has_marker": self.marker,
             "identify": file_system,
         }
-        return {"remove": removed, "remove_all": removed, "read_layout": "stripe_count: 4", **known}.get(operation)
+        return {"remove": removed, "read_layout": "stripe_count: 4", **known}.get(operation)
 
     def asked(self, *operations: str) -> list[tuple[Any, ...]]:
         return [call for call in self.calls if call[0] in operations]
 
 
-class Space(Asked):
-    """A stand-in for the agent of a target whose free space is set. What is removed has a size."""
-
-    free, used, removed = 1 << 40, 0, 0
-
-    def call(self, function: Callable[..., object], *arguments: Any) -> Any:
-        answer, operation = super().call(function, *arguments), function.__name__
-        if operation == "read_room":
-            return answer | {"space": answer["space"] | {"free_bytes": self.free, "used_bytes": self.used}}
-        return answer | {"files": 1, "bytes": self.removed} if operation == "remove" else answer
-
-
-def claimed(place: Path, layout: Any, agent: Asked, fstype: str = "lustre") -> CampaignDirectory:
+def claimed(place: Path, layout: Any, agent: Asked) -> CampaignDirectory:
     place.mkdir(exist_ok=True)
     file = place / "c.yaml"
     target = {"directory": str(place / "t"), "layout": layout}
@@ -127,7 +116,7 @@ def claimed(place: Path, layout: Any, agent: Asked, fstype: str = "lustre") -> C
     made = make_plan(read(file))
     stand_in: Any = agent
     directory = CampaignDirectory(made, Store(place / "results"), stand_in)
-    facts: Any = {"fstype": fstype, "source": "mgs:/fs", "fsid": "0", "device": 7, "real": "/t"}
+    facts: Any = {"fstype": "lustre", "source": "mgs:/fs", "fsid": "0", "device": 7, "real": "/t"}
     directory.examine(facts)
     directory.check_room(forecast.forecast_of(made))
     directory.claim()
@@ -164,7 +153,7 @@ def test_a_changed_layout_needs_new_files(tmp_path: Path) -> None:
 
 def test_another_file_system_with_the_same_device_number_is_not_written_to(tmp_path: Path) -> None:
     """The kernel reuses the number after an unmount."""
-    agent = Space()
+    agent = Asked()
     directory = claimed(tmp_path, "inherit", agent)
     directory.may_write(1, 1)
     agent.source = "mgs:/other"
@@ -173,7 +162,7 @@ def test_another_file_system_with_the_same_device_number_is_not_written_to(tmp_p
 
 
 def test_a_full_target_is_named(tmp_path: Path) -> None:
-    agent = Space()
+    agent = Asked()
     directory = claimed(tmp_path, "inherit", agent)
     agent.free = 100
     with pytest.raises(Refused) as refused:
@@ -184,7 +173,7 @@ def test_a_full_target_is_named(tmp_path: Path) -> None:
 def test_deleted_files_are_waited_for_until_they_are_free_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent = Space()
+    agent = Asked()
     directory = claimed(tmp_path, "inherit", agent)
     agent.free, agent.removed = 10 << 30, 1000 << 30
     directory.remove("fresh/p-r1")
@@ -198,7 +187,7 @@ def test_deleted_files_are_waited_for_until_they_are_free_space(
 
 def test_targets_on_one_file_system_share_its_space(tmp_path: Path) -> None:
     """Together they may use a tenth of it."""
-    agent = Space()
+    agent = Asked()
     directory, other = (claimed(tmp_path / name, "inherit", agent) for name in ("a", "b"))
     agent.free = 100 << 30
     directory.may_write(9 << 30, 1)

@@ -13,8 +13,8 @@ import pytest
 
 import scripted
 from campaign import SWEEP, Allocation, Campaign
+from page_data import page_data
 from records import plain_records_of
-from tables import page_data
 
 pytestmark = pytest.mark.local
 ONE = SWEEP | {"axes": {}}
