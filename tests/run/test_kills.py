@@ -69,12 +69,12 @@ if "iosweep.target.agent" in sys.orig_argv:
 class Killed(Allocation):
     """An allocation of scripted tools whose runners are ended. Others have files in its target and beside it."""
 
-    def __init__(self, place: Path):
+    def __init__(self, place: Path, target: str = "target"):
         super().__init__(place)
+        self.target = place / target
+        self.target.mkdir(exist_ok=True)
+        self.ours = self.target / "iosweep-c"
         self.tools, self.beside = place / "tools", place / "beside"
-        self.plant()
-
-    def plant(self) -> None:
         foreign.plant(self.target, self.beside)
         self.theirs = self.outside()
         self.play({"sleep_s": 0.03})
@@ -317,42 +317,25 @@ def test_tables_whose_merge_is_killed_are_whole_or_as_they_were(
 # A target that does not answer
 
 
-class Hanging(Killed):
-    """Its target is on a FUSE file system whose server can be stopped."""
-
-    def __init__(self, place: Path):
-        self.mount = place / "mount"
-        super().__init__(place)
-
-    def plant(self) -> None:
-        self.target = self.mount / "scratch"
-        self.target.mkdir()
-        self.ours = self.target / "iosweep-c"
-        super().plant()
-
-    def wait(self, deadline: str) -> None:
-        """Configure how long the target may hang."""
-        self.configure(FOUR, target={"deadline": deadline})
-
-
 @pytest.fixture
-def hanging(tmp_path: Path) -> Iterator[Hanging]:
+def hanging(tmp_path: Path) -> Iterator[Killed]:
+    """Its target is on a FUSE file system whose server can be stopped."""
     if reason := mounts.missing():
         pytest.skip(reason)
     (tmp_path / "mount").mkdir()
     with mounts.fuse(tmp_path / "mount"):
-        yield Hanging(tmp_path)
+        yield Killed(tmp_path, "mount/scratch")
 
 
 @pytest.mark.parametrize("moment", ["before", "under a tool"])
-def test_a_target_that_hangs_ends_the_run_and_loses_nothing(hanging: Hanging, moment: str) -> None:
-    server = mounts.server(hanging.mount)
+def test_a_target_that_hangs_ends_the_run_and_loses_nothing(hanging: Killed, moment: str) -> None:
+    server = mounts.server(hanging.target.parent)
     if moment == "before":
-        hanging.wait("1s")
+        hanging.configure(FOUR, target={"deadline": "1s"})
         os.kill(server, signal.SIGSTOP)
         runner = hanging.start()
     else:
-        hanging.wait("30s")  # it is also for what must succeed before
+        hanging.configure(FOUR, target={"deadline": "30s"})  # it is also for what must succeed before
         hanging.play({"when": "rand_write", "times": 1}, {"when": "rand_write", "sleep_s": FOREVER_S})
         runner = hanging.start()
         wait_for(lambda: len(hanging.stored()) == 2 and hanging.called() >= 3, over=over(runner))
@@ -362,5 +345,5 @@ def test_a_target_that_hangs_ends_the_run_and_loses_nothing(hanging: Hanging, mo
     kept = hanging.stored()
     os.kill(server, signal.SIGCONT)
     wait_for(lambda: not hanging.processes())
-    hanging.wait("60s")
+    hanging.configure(FOUR, target={"deadline": "60s"})
     hanging.ends_well(kept)
