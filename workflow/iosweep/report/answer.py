@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from iosweep.analysis import acceptance, caveats, formats, headline, sentences
 from iosweep.analysis.acceptance import PublishedShares
@@ -184,8 +184,8 @@ def make_remarks(campaign: Campaign, results: Sequence[PointSummary]) -> Iterato
         yield Remark("Unlike builds", text, "builds")
 
 
-def answer(campaign: Campaign, results: Sequence[PointSummary], shares: PublishedShares) -> dict[str, object]:
-    """Values of the first screen, for the template."""
+def answer(campaign: Campaign, results: Sequence[PointSummary], shares: PublishedShares) -> dict[str, Any]:
+    """Values of the first screen, for the template and the terminal."""
     told = caveats.find_shared(results)
     planned = repetitions(campaign.rows, campaign.about.sweeps)
     counts = count_repetitions(planned)
@@ -281,29 +281,24 @@ def table(campaign: Campaign, results: Sequence[PointSummary]) -> RenderableType
     from rich.table import Table
     from rich.text import Text
 
-    told = caveats.find_shared(results)
-    on = f", {hosts}" if (hosts := _hosts(results)) else ""
+    said = answer(campaign, results, acceptance.published_shares(results, campaign.about.sweeps))
+    on = f", {said['hosts']}" if said["hosts"] else ""
     title = Text.assemble((campaign.about.campaign, "bold"), " on ", (campaign.about.on, "bold"), on)
-    planned = repetitions(campaign.rows, campaign.about.sweeps)
-    counts = count_repetitions(planned)
-    progress = Text(f"{caveats.describe_progress(counts)}: ")
-    shown = {one: count for one, count in counts.items() if count or one != "unneeded"}
-    progress.append_text(Text("   ").join(_verdict(one, f"{count:,} {one}") for one, count in shown.items()))
-    for outcome in _TOLD:
-        if counts[outcome]:
-            progress.append(f"\n{counts[outcome]:,} {outcome}: {caveats.explain(planned, outcome, told)}")
-    unchecked, applicable = quality.count_not_checked(campaign.checks)
+    counts, progress = said["counts"], Text(f"{said['progress']}: ")
+    progress.append_text(Text("   ").join(_verdict(one, f"{count:,} {one}") for one, count in counts.items()))
+    for outcome, why in said["absent"].items():
+        progress.append(f"\n{counts[outcome]:,} {outcome}: {why}")
+    unchecked, applicable = said["not_checked"]
     if applicable:  # no check is made if everything is missing
         progress.append(f"\n{unchecked:,} of {human_count(applicable, 'check')} not checked")
     parts: list[RenderableType] = [title, progress]
-    for remark in make_remarks(campaign, results):
+    for remark in said["remarks"]:
         parts.append(Text(f"{remark.title}: {remark.text}", style="yellow" if remark.doubtful else ""))
-    for sweep, said in sentences.describe_sweeps(results, campaign.about.sweeps, system.SUITE, told).items():
+    for sweep, texts in [*said["told"], *said["told_later"]]:
         parts.append(Text(f"\n{sweep}", style="italic"))
-        parts += [Padding(Text(one.text), (0, 0, 0, 2)) for one in said]
+        parts += [Padding(Text(one.text), (0, 0, 0, 2)) for one in texts]
     stacked = any(result.nodes > 1 for result in results)  # then places are longer
-    shares = acceptance.published_shares(results, campaign.about.sweeps)
-    for group in make_groups(results, shares, told):
+    for group in said["headline"]:
         grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
         grid.add_column(no_wrap=True)
         grid.add_column(justify="right", no_wrap=stacked)
@@ -311,8 +306,8 @@ def table(campaign: Campaign, results: Sequence[PointSummary]) -> RenderableType
             value = Text(card.value or "no figure", style="bold" if card.value else "")
             value.append(f"\n{card.more}" if card.more else "", style="not bold")
             spread = ", ".join(filter(None, (card.incomplete, card.spread)))
-            texts = [f"{card.place}\n{spread}".rstrip()] if stacked else [spread, card.place]
-            grid.add_row(card.label, value, *map(Text, texts), _verdict(card.verdict))
+            where = [f"{card.place}\n{spread}".rstrip()] if stacked else [spread, card.place]
+            grid.add_row(card.label, value, *map(Text, where), _verdict(card.verdict))
         notes = [Text(f"{c.label}: {c.best.doubt}: {c.reason}") for c in group.cards if c.best and c.reason]
         notes += [Text(f"{card.label}: {'; '.join(card.notes)}") for card in group.cards if card.notes]
         parts += [Text(f"\n{group.title}", style="italic"), Padding(Lines(grid, *notes), (0, 0, 0, 2))]
