@@ -254,7 +254,7 @@ def test_what_is_said_of_a_comparison(snapshot: SnapshotAssertion) -> None:
     for name, found in pairs.items():
         lines += [f"{name}: {comparison.sentence(found)}", *comparison.absences(found, ("a", "b"))]
     noisy = pairs["too noisy"]
-    lines.append(f"its first result: {comparison.describe_change(noisy, noisy.singles[0])}")
+    lines.append(f"its first result: {comparison.describe_change(noisy.singles[0])}")
     named: Any = SimpleNamespace(name="a")
     for name in ("one size lost", "sequential I/O lost, over an axis", *filter(lambda n: "sessions" in n, pairs)):
         versus = comparison.Versus(("a", "b"), named, named, pairs[name], ())

@@ -448,7 +448,7 @@ def sentence(found: Comparison) -> str:
     parts = []
     for diff in found.explained[:_NAMED]:
         mean = "" if diff.single else f" in the mean of {human_count(len(diff.pairs), 'result')}"
-        parts.append(f"{subject(found, diff)}: {describe_change(found, diff)}{mean}")
+        parts.append(f"{subject(found, diff)}: {describe_change(diff)}{mean}")
     if rest := found.explained[_NAMED:]:
         count = sum(len(diff.pairs) for diff in rest)
         parts.append(f"{human_count(count, 'other result')} {'differs' if count == 1 else 'differ'}, too")
@@ -503,34 +503,17 @@ def parameters_of(found: Comparison, diff: Difference) -> dict[str, Value]:
     return {name: v for name in varying if (v := diff.pairs[0].a.own_parameters[name]) is not None}
 
 
-def describe_change(found: Comparison, diff: Difference) -> str:
-    """The change with its interval; without one, the range of the ratios; without a ratio, the reason."""
-    if diff.estimate is None:
-        return diff.why
-    if diff.estimate.tells:
+def describe_change(diff: Difference) -> str:
+    """The change with its interval; if that tells nothing, the reason."""
+    if diff.estimate and (diff.changed or diff.estimate.tells):
         return write_change(diff.estimate)
-    low, high = map(_percent, _range(found, diff))
-    if diff.changed:
-        return f"{_percent(diff.estimate.share)} % (single ratios {low} to {high})"
-    return f"{low} to {high} %, too few to say"
-
-
-def _range(found: Comparison, diff: Difference) -> tuple[float, float]:
-    """The lowest and the highest ratio of single repetitions, as changes."""
-    ratios: list[float] = []
-    for pair in diff.pairs:
-        a, b = (result.collect(found.column or pair.a.metric).values for result in (pair.a, pair.b))
-        if found.design == "pairs":
-            ratios += [b[key] / a[key] for key in b.keys() & a.keys()]
-        else:
-            ratios += [min(b.values()) / max(a.values()), max(b.values()) / min(a.values())]
-    return min(ratios) - 1, max(ratios) - 1
+    return diff.why or "too few to say"
 
 
 def write_change(estimate: Estimate) -> str:
     """`−6.1 % (−8.2 to −4.0)`"""
     share, low, high = map(_percent, (estimate.share, *ends(estimate)))
-    return f"{share} % ({low} to {high})" if estimate.tells else f"{share} % (too few to say)"
+    return f"{share} % ({low} to {high})" if estimate.tells else f"{share} % (too few to say by how much)"
 
 
 def _percent(share: float) -> str:

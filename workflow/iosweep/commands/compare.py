@@ -142,7 +142,7 @@ def _show(pair: Versus, everything: bool) -> None:
         for row in rows:
             mark = f"{comparison.SYMBOLS[row.verdict]} {row.verdict}{' ○' * row.suspect}"
             shown = (comparison.subject(found, row), *comparison.figures(row, found.column))
-            figures.add_row(mark, *shown, comparison.describe_change(found, row))
+            figures.add_row(mark, *shown, comparison.describe_change(row))
         say("")
         printer.print(figures)
     counts = [f"{count:,} {name}" for _, count, name in comparison.count_verdicts(found)]

@@ -65,7 +65,7 @@ def _strip(found: Comparison, one: Difference, edge: float) -> dict[str, object]
     row: dict[str, object] = {
         "name": comparison.subject(found, one),
         "figures": comparison.figures(one, found.column),
-        "change": comparison.describe_change(found, one),
+        "change": comparison.describe_change(one),
         "verdict": f"no difference > {100 * found.at_least:g} %" if one.verdict == "same" else one.verdict,
         "style": _CLASSES[one.verdict],
         "symbol": comparison.SYMBOLS[one.verdict],
