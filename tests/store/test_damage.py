@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 from copy import copy
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,6 @@ from iosweep.store.store import Store
 from iosweep.tables.make import make_tables
 
 POINT = "fio.a"
-#: Beside the document of a build: what was asked of Spack, and what it made of that.
-BESIDE = {"spack.yaml": b"spack: {specs: [fio@3.37]}\n", "spack.lock": b'{"roots": []}\n'}
 TARGET = {
     "directory": "/t/iosweep-quick", "campaign": "quick", "uuid": "u", "layout": None, "tidied": True,
     "deadline": 30.0, "lock": None, "file_system": "ext4 /dev/x", "source": "/dev/x",
@@ -37,9 +34,7 @@ BUILD = {
     "provider": "spack", "tools": {}, "mpi": None,
     "spack": {"path": "/s", "commit": None, "changed": False, "version": "1.1.0"},
     "repository": {"path": "/p", "commit": None, "changed": False, "pin": "v1"},
-    "environment": {"file": "spack.yaml", "digest": "0123456789ab",
-                    "file_sha256": sha256(BESIDE["spack.yaml"]).hexdigest(),
-                    "lock_sha256": sha256(BESIDE["spack.lock"]).hexdigest()},
+    "environment": {"file": "spack.yaml", "digest": "0123456789ab"},
 }  # fmt: skip
 
 
@@ -58,10 +53,7 @@ class Stored:
         store.set_missing(made.plan.points[2].id, Missing(Needs(tool="fio"), "fio is not on PATH"))
         store.set_refusal("9-nodes", Refusal("no nodes"))
         store.put("sets", "sets.a", {"wall_s": 1.0, "files": 2, "file_size_bytes": 4096, "hosts": ["h"]})
-        self.build = programs.build_key(BUILD)
-        store.put("builds", self.build, BUILD)
-        for name, content in BESIDE.items():
-            store.keep(f"builds/{self.build}.{name}", content)
+        store.put("builds", programs.build_key(BUILD), BUILD)
         store.put("targets", "iosweep-c", TARGET)
         store.put("", "spent", {"spent_s": 5.0, "bytes_written": 7})
         keep_plan(self.plan, self.results)
@@ -91,7 +83,7 @@ def stored(whole: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> St
 #: Of each kind of file one.
 KINDS = (
     "points/*qd4.*/r001-1.json", "points/*qd4.*/r001-1.zip", "points/*/missing.json", "nodes/h.json", "sets/*.json",
-    "refusals/*.json", "builds/*.json", "builds/*.spack.yaml", "targets/*.json", "spent.json", "plans/*.json",
+    "refusals/*.json", "builds/*.json", "targets/*.json", "spent.json", "plans/*.json",
     "campaign.json", "results.parquet", "results.csv",
 )  # fmt: skip
 
@@ -134,7 +126,7 @@ def test_what_is_left_is_what_was_damaged(stored: Stored, kind: str, capsys: pyt
 
 def test_damage_of_what_nothing_needs_is_told_with_what_to_do(stored: Stored, snapshot: SnapshotAssertion) -> None:
     """Also by a dry run."""
-    for kind in KINDS[0], "nodes/h.json", "builds/*.json", "builds/*.spack.yaml", "sets/*.json", "spent.json":
+    for kind in KINDS[0], "nodes/h.json", "builds/*.json", "sets/*.json", "spent.json":
         [file] = stored.results.glob(kind)
         file.write_bytes(b"")
     assert "\n".join(dag.load(Path("x.yaml"), Path("results")).damaged) == snapshot

@@ -219,7 +219,6 @@ _CURES = {
     " that it belongs to. If they are these, remove the directory by hand; then remove this file",
     r"/campaign\.json": "; `iosweep report FOLDER` makes it again",
     r"/r\d+-\d+\.(json|zip)": "; the next run measures it again, where it is still asked for, and keeps the file",
-    r"\.spack\.(yaml|lock)": "; the next run that measures with this build writes it again",
     r"/plans/[^/]*": "; the next run of snakemake with its configuration writes it again",
     r"/missing\.json": "; the next run tries the point again",
     r"/ingested\.(json|zip)": "; `iosweep ingest --replace` with the same outputs makes it again",

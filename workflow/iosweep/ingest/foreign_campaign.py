@@ -169,7 +169,8 @@ def campaign_rows(campaign: str, read: Iterable[tuple[IngestedFile, Iterable[Rea
                 "output": failed(invalid) if invalid else passed("the output is complete and agrees with itself"),
                 "tool_doubts": failed(suspect) if suspect else passed(doubts),
             }
-            reasons = (failed(text).evidence.replace(FOLLOWS, " > ") for text in reading.reasons(index))
+            wrong = [*said["invalid"], *said["suspect"]]
+            reasons = (failed(text).evidence.replace(FOLLOWS, " > ") for text in wrong)
             values |= verdict_columns(reading.verdict(index), list(reasons), findings)
             when = next((str(value) for name in _WHEN if (value := row.get(name))), "")
             sweep, point = _place(values, row.get("repetition"))

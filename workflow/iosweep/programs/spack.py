@@ -250,7 +250,7 @@ def _document(environment: Environment, packages: Sequence[Package]) -> dict[str
     if unusable := [str(each) for each in programs.values() if isinstance(each, Obstacle)]:
         raise BuildError("; ".join(unusable))
     starter = mpiexec(search)
-    yaml, lock = ((environment.directory / name).read_bytes() for name in ("spack.yaml", "spack.lock"))
+    yaml, lock = ((environment.directory / name).read_text() for name in ("spack.yaml", "spack.lock"))
     return {
         "provider": "spack",
         **describe(
@@ -263,8 +263,8 @@ def _document(environment: Environment, packages: Sequence[Package]) -> dict[str
         "environment": {
             "file": environment.yaml.name,
             "digest": environment.digest,
-            "file_sha256": hashlib.sha256(yaml).hexdigest(),
-            "lock_sha256": hashlib.sha256(lock).hexdigest(),
+            "spack.yaml": yaml,
+            "spack.lock": lock,
         },
         "packages": packages,
     }

@@ -43,7 +43,7 @@ from iosweep.run.launch import Commands
 from iosweep.run.progress import Lines
 from iosweep.slurm import query
 from iosweep.store.record import Missing, Needs, RecordHead
-from iosweep.store.store import BESIDE_BUILD, Store, fits_build
+from iosweep.store.store import Store
 from iosweep.target import directory as campaign_directory
 from iosweep.target import identify, space, trees
 from iosweep.target.agent import Agent
@@ -315,11 +315,6 @@ def keep_build(setup: Setup, commands: Commands) -> str:
     document = built.document if built else programs.path_build(commands.programs, commands.mpiexec)
     key = programs.build_key(document)
     setup.store.put("builds", key, document)
-    if built:
-        for name in BESIDE_BUILD:
-            original = (built.file.parent / "environment" / name).read_bytes()
-            if fits_build(document, name, original):  # it may have been damaged since
-                setup.store.keep(f"builds/{key}.{name}", original)
     return key
 
 

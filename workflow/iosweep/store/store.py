@@ -59,8 +59,6 @@ SNAKEMAKE_LOCK = "run.lock"
 
 #: Folders that Snakemake tracks.
 TRACKED = ("plans", "manifests", "logs")
-#: A file beside the document of a build by Spack -> the key of its SHA-256 in `environment`.
-BESIDE_BUILD = {"spack.yaml": "file_sha256", "spack.lock": "lock_sha256"}
 #: Files of locks, which may exist before the marker does.
 _LOCKS = (lock.NAME, SNAKEMAKE_LOCK)
 Kind = TypeVar("Kind", bound=Document)
@@ -265,10 +263,7 @@ class Store:
 
     def put(self, folder: str, name: str, document: Document | Mapping[str, object]) -> None:
         """Write a JSON document below the results, unless the file has this content already."""
-        self.keep(f"{folder}/{name}.json".removeprefix("/"), documents.dump(document, indent=True))
-
-    def keep(self, file: str, data: bytes) -> None:
-        """Write a file below the results, unless it has this content already."""
+        file, data = f"{folder}/{name}.json".removeprefix("/"), documents.dump(document, indent=True)
         with contextlib.suppress(FileNotFoundError, Damaged):
             if documents.content(self.path / file, len(data)) == data:
                 return
@@ -374,17 +369,7 @@ class Store:
 
     def builds(self) -> dict[str, dict[str, object]]:
         """The build documents by key, except damaged documents."""
-        return self._all("builds", self._build)
-
-    def _build(self, file: Path) -> dict[str, object]:
-        """A build document. Records damage to the Spack files beside it."""
-        document = documents.read(file, BuildDocument)
-        for name in BESIDE_BUILD:
-            beside = file.with_name(f"{file.stem}.{name}")
-            content = self._read_intact(documents.content, beside, documents.MOST_DOCUMENT_BYTES)
-            if content is not None and not fits_build(document, name, content):
-                self.damaged[str(beside)] = "its content is not what its build says"
-        return document
+        return self._all("builds", lambda file: documents.read(file, BuildDocument))
 
     def _all(self, folder: str, read: Callable[[Path], T]) -> dict[str, T]:
         """The documents of a folder by name, except damaged documents. `folder`: empty for the results themselves."""
@@ -471,13 +456,6 @@ def tries_of(names: Iterable[str], repetition: int) -> list[int]:
 
 def file_name(repetition: int, attempt: int, suffix: str) -> str:
     return f"r{repetition:03d}-{attempt}.{suffix}"
-
-
-def fits_build(document: Mapping[str, object], name: str, content: bytes) -> bool:
-    """Whether a file beside a build document has the hash that the document states, if it states any."""
-    environment = document.get("environment")
-    stated = environment.get(BESIDE_BUILD[name]) if isinstance(environment, dict) else None
-    return stated is None or stated == hashlib.sha256(content).hexdigest()
 
 
 # The archive of a repetition: a zip with one member per step and stream
