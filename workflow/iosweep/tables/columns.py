@@ -168,7 +168,7 @@ def _parameters() -> Iterator[Column]:
     """A column for each axis and option of the tools."""
     for option in parameters().values():
         if option is not PHASE_TIME:
-            yield Column(option.column, _TYPES[option.kind], option.meaning)
+            yield Column(option.column, _TYPES[option.kind], option.help)
         if option.name == "threads_per_node":
             yield Column("tasks", "int", "Ranks or workers of all nodes together, as the tool reports them.")
 

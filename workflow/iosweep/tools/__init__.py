@@ -68,7 +68,6 @@ class Option:
     only_with: tuple[str, Value] | None = None  # it has an effect only where this other option has this value
 
     id_form: str = ""  # how a point's id shows it: `qd{}`; "": the hash alone tells
-    meaning: str = ""  # in docs/columns.md; "": the tool's name and `help`
     title: str = ""  # in reports; "": the name with spaces
     singular: str = ""  # for something that is counted: `1 thread per node`, with the title as the plural
     labels: Mapping[Value, str] | None = None  # values that explain themselves, with their words where they differ
@@ -376,7 +375,7 @@ def parameters() -> dict[str, Option]:
     found = {option.column: option for option in COMMON}
     for tool in tools().values():
         for option in tool.options.values():
-            found.setdefault(option.column, replace(option, meaning=option.meaning or f"{tool.name}: {option.help}"))
+            found.setdefault(option.column, replace(option, help=f"{tool.name}: {option.help}"))
     return {**found, PHASE_TIME.column: PHASE_TIME}
 
 

@@ -18,7 +18,6 @@ NODES = Option(
     1,
     "Nodes that take part.",
     maximum=MOST_COUNT,
-    meaning="Nodes that took part.",
     singular="node",
     role="x",
     color_order=3,
@@ -30,7 +29,6 @@ TARGET = Option(
     "all",
     "Which of `targets` is measured.",
     id_form="{}",
-    meaning="Name of the target; null where the campaign has one target only.",
     role="color",
     color_order=-1,
 )
@@ -38,10 +36,9 @@ THREADS_PER_NODE = Option(
     "threads_per_node",
     "count",
     1,
-    "MPI ranks on each node.",
+    "Workers on each node (fio: numjobs; IOR and mdtest: ranks).",
     maximum=4096,
     id_form="{}t",
-    meaning="Workers per node (fio: numjobs; IOR and mdtest: ranks).",
     singular="thread per node",
     role="x",
     color_order=2,
@@ -55,7 +52,6 @@ TRANSFER_SIZE = Option(
     "Bytes of one I/O.",
     kinds=DATA,
     id_form="{}",
-    meaning="Bytes moved by one I/O; null for metadata.",
     labels={},
     role="x_alone",
     color_order=0,
@@ -71,7 +67,6 @@ QUEUE_DEPTH = Option(
     kinds=DATA,
     maximum=65536,
     id_form="qd{}",
-    meaning="I/Os in flight per worker; null for metadata.",
     role="x",
     color_order=1,
     quantities=("rate", "latency"),
@@ -83,10 +78,9 @@ FILE_SIZE = Option(
     "file_size",
     "size",
     1 << 30,
-    "Size of each file.",
+    "Size of each file; of a shared file (IOR) each rank's part of it.",
     kinds=DATA,
     minimum=4096,
-    meaning="Size of each file; with a shared file (IOR) each rank's part of it.",
     zero="empty files",
     role="x_alone",
     color_order=6,
@@ -99,7 +93,6 @@ FILES_PER_THREAD = Option(
     "count",
     1,
     "Files of each worker.",
-    meaning="Files of each worker.",
     singular="file per thread",
     role="x_alone",
     color_order=6,
@@ -109,16 +102,12 @@ FILES_PER_THREAD = Option(
     laptop=10_000,
 )
 
-#: In the order of the tables' columns.
-COMMON = (NODES, TARGET, THREADS_PER_NODE, TRANSFER_SIZE, QUEUE_DEPTH, FILE_SIZE, FILES_PER_THREAD)
-
 O_DIRECT = Option(
     "o_direct",
     "flag",
     True,
     "Bypass the client's page cache with O_DIRECT.",
     kinds=DATA,
-    meaning="O_DIRECT: the client's page cache was bypassed; null for metadata.",
     title="O_DIRECT",
     role="condition",
     captions=NEVER,
@@ -129,7 +118,6 @@ FSYNC = Option(
     True,
     "Make writes durable inside the timing.",
     kinds=DATA,
-    meaning="Writes were made durable inside the timing; null where nothing is written.",
     color_order=8,
     captions=NEVER,
 )
@@ -137,10 +125,9 @@ WRITE_MODE = Option(
     "write_mode",
     "choice",
     "overwrite",
-    "Write over complete files, or create new ones.",
+    "Write over complete files (overwrite), or create new ones (new).",
     kinds=DATA,
     choices=("overwrite", "new"),
-    meaning="new (files are created) or overwrite (complete files are written over).",
     role="condition",
     captions=NEVER,
 )
@@ -148,13 +135,19 @@ WRITTEN_DATA = Option(
     "data",
     "choice",
     "random",
-    "What is written.",
+    "What is written: random data, or the tool's own buffers (tool_default).",
     kinds=DATA,
     choices=("random", "tool_default"),
-    meaning="What is written: random, or tool_default (the tool's own buffers).",
     labels={"random": "random data", "tool_default": "the tool's own data"},
     role="condition",
     captions=NEVER,
+)
+
+
+#: Options of every tool, and of several, in the order of the tables' columns.
+COMMON = (
+    *(NODES, TARGET, THREADS_PER_NODE, TRANSFER_SIZE, QUEUE_DEPTH, FILE_SIZE, FILES_PER_THREAD),
+    *(O_DIRECT, FSYNC, WRITE_MODE, WRITTEN_DATA),
 )
 
 

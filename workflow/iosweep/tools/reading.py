@@ -78,10 +78,6 @@ class Reading:
         of_all = self._texts.get((None, severity), []) if severity == "suspect" else []
         return [*self._texts.get((row, severity), ()), *of_all]
 
-    def reasons(self, row: int) -> list[str]:
-        """The reasons of a row's verdict."""
-        return [*self.against(row, "invalid"), *self.against(row, "suspect")]
-
     @cached_property
     def _texts(self) -> Mapping[tuple[int | None, ProblemSeverity], list[str]]:
         found: dict[tuple[int | None, ProblemSeverity], list[str]] = {}

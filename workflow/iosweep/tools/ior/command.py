@@ -17,7 +17,7 @@ _WRITING = frozenset({"seq_write", "rand_write"})
 OPTIONS: dict[str, Option] = {
     o.name: o
     for o in (
-        replace(axes.THREADS_PER_NODE, kinds=axes.DATA),
+        replace(axes.THREADS_PER_NODE, help="MPI ranks on each node.", kinds=axes.DATA),
         replace(axes.TRANSFER_SIZE, help="Bytes of one I/O (-t).", minimum=8),
         replace(axes.FILE_SIZE, help="Bytes of each rank's file, or its part of the shared file (-b)."),
         Option(

@@ -10,7 +10,7 @@ from iosweep.tools import Option, Phase, Step, Value, axes
 OPTIONS: dict[str, Option] = {
     o.name: o
     for o in (
-        replace(axes.THREADS_PER_NODE, kinds=axes.METADATA),
+        replace(axes.THREADS_PER_NODE, help="MPI ranks on each node.", kinds=axes.METADATA),
         replace(
             axes.FILES_PER_THREAD,
             kinds=axes.METADATA,
