@@ -200,10 +200,10 @@ def _open_ours(parent_handle: int, directory: str, uuid: str) -> Iterator[tuple[
                     f"{directory} exists, but has no marker {MARKER} of ours; it is left alone."
                     " Choose another campaign name, or remove it yourself."
                 )
-            if marker is not None and marker.get("uuid") != uuid:
+            if marker is not None and (not uuid or marker.get("uuid") != uuid):
                 raise Refused(
-                    f"{directory} belongs to other results ({describe_owner(marker)}); it is left alone. Choose another"
-                    " campaign name, or remove it yourself if those results are gone"
+                    f"{directory} belongs to another campaign ({describe_owner(marker)}); it is left alone. Choose"
+                    " another name, or remove it yourself if those results are gone"
                 )
             yield handle, marker is not None
     except PermissionError:
@@ -274,17 +274,10 @@ class Opened:
         parent, self.name = os.path.split(self.directory)
         with contextlib.ExitStack() as handles:
             self.parent = handles.enter_context(opened(parent, _TARGET))
-            self.handle = handles.enter_context(_open_entry(self.parent, self.name, self.directory))
-            self.mount = mount_number(self.handle)
-            if mount_number(self.parent) != self.mount:
-                raise Refused(f"{self.directory} is a mount point; it is left alone")
-            marker = read_marker(self.handle)
-            if marker is None:
+            self.handle, marked = handles.enter_context(_open_ours(self.parent, self.directory, self._uuid))
+            if not marked:
                 raise Refused(f"{self.directory} has no marker {MARKER} of ours any more; it is left alone")
-            if not self._uuid or marker.get("uuid") != self._uuid:
-                owner = describe_owner(marker)
-                raise Refused(f"{self.directory} belongs to another campaign ({owner}); it is left alone")
-            _check_owner(self.directory, self.handle)
+            self.mount = mount_number(self.handle)
             self._handles = handles.pop_all()
         return self
 
