@@ -145,14 +145,12 @@ class TestFiles:
         drawing.export(tmp_path)
         foreign = folder / "foreign.svg"
         foreign.touch()
-        with (folder / "names").open("a") as names:  # a list that was tampered with
-            names.write("../campaign.json\nforeign.txt\n")
         (tmp_path / "figures.done").unlink()  # as Snakemake does before the rule
         factory.make(tmp_path, [sweep("two", ["seq_read"], THREADS)])
         written = drawing.export(tmp_path)
         names_of_two = [f"throughput-by-threads.two.{suffix}" for suffix in ("svg", "png")]
         assert [path.name for path in written] == names_of_two
-        assert set(folder.iterdir()) == {*written, foreign, folder / "names"}
+        assert set(folder.iterdir()) == {*written, foreign}
         assert (tmp_path / "campaign.json").exists()
         assert (tmp_path / "figures.done").exists()
 

@@ -210,10 +210,8 @@ _CONFIG: Specification = {
 }
 
 
-#: Lists the figures. Snakemake removes figures.done, which is an output, before it starts iosweep.
-_LIST = "names"
-#: Valid names of figures, and the largest list of names that is read.
-_NAME, _LIST_BYTES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,250}\.(svg|png)"), 1 << 20
+#: Names that figures have (figures.py).
+_NAME = re.compile(r"(throughput|iops|latency|metadata|efficiency)-by-[A-Za-z0-9._+-]+\.(svg|png)")
 _PNG_SCALE = 2  # sharp in documents and on high-resolution screens
 
 
@@ -236,13 +234,8 @@ def export(results: Path) -> list[Path]:
                 for suffix, content in (("svg", svg.encode()), ("png", png)):
                     made.append(f"{figure.name}.{suffix}")
                     folder.write(made[-1], content)
-        try:
-            before = folder.read(_LIST, _LIST_BYTES).decode().splitlines()
-        except (OSError, ValueError):
-            before = []
-        for name in {*filter(_NAME.fullmatch, before)} - {*made}:
+        for name in {*filter(_NAME.fullmatch, folder.names())} - {*made}:
             folder.remove(name)
-        folder.write(_LIST, "".join(f"{name}\n" for name in made).encode())
     safe_paths.write(results, reader.FIGURES_DONE, b"")
     return [results / reader.FIGURES / name for name in made]
 

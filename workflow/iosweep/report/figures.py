@@ -102,18 +102,11 @@ class Figure:
 
 
 def figures(campaign: Campaign, results: Sequence[PointSummary]) -> list[Figure]:
-    """All figures of a campaign, sweep by sweep, with distinct names."""
+    """All figures of a campaign, sweep by sweep."""
     cuts = list(make_slices(campaign, results))
-    unnamed = [*_rate_figures(campaign, cuts), *_scaling_figures(campaign, cuts)]
     order = [sweep.name for sweep in campaign.about.sweeps]
-    seen: dict[str, int] = {}
-    named = []
-    for figure in sorted(unnamed, key=lambda figure: order.index(figure.sweep)):
-        # names of sweeps may differ only in characters that file names lack, or in case, which some file systems ignore
-        key = figure.name.lower()
-        seen[key] = seen.get(key, 0) + 1
-        named.append(figure if seen[key] == 1 else replace(figure, name=f"{figure.name}-{seen[key]}"))
-    return named
+    found = [*_rate_figures(campaign, cuts), *_scaling_figures(campaign, cuts)]
+    return sorted(found, key=lambda figure: order.index(figure.sweep))
 
 
 def _figure(cut: Slice, quantity: str, origin: str, phase: str | None = None) -> Figure:
@@ -131,7 +124,7 @@ def _figure(cut: Slice, quantity: str, origin: str, phase: str | None = None) ->
         columns: Sequence[str] = [metric for metric in _METRICS if metric in metrics]
     else:
         columns = list(_LINES.get(quantity, {}).values())
-    name += f"-by-{axis.name.removesuffix('_per_node').replace('_', '-')}.{_slug(cut.sweep)[:80]}"
+    name += f"-by-{axis.name.removesuffix('_per_node').replace('_', '-')}.{_slug(cut.sweep)}"
     if quantity == "efficiency":
         title = f"Scaling efficiency over {axis.shown}"
     else:
