@@ -144,13 +144,6 @@ def test_suspect_repetitions_do_not_decide() -> None:
     assert decide(found, "read_iops", ">=", 900, "IOPS", checks=precise).outcome == "pass"
 
 
-def test_invalid_repetitions_do_not_count_and_are_said() -> None:
-    found = [*rows(1000), *rows(10, spread=[1.0], first=6, verdict="invalid", reasons="an error")]
-    one = decide(found, "read_iops", ">=", 900, "IOPS")
-    assert one.outcome == "pass"
-    assert metric(one).figure == pytest.approx(1000, rel=1e-3)
-
-
 def test_the_confirmed_figure_of_the_best_point_is_compared() -> None:
     found = [
         *rows(1000, "p1", threads_per_node=1),

@@ -107,7 +107,3 @@ def test_without_histograms_it_is_the_mean_of_the_repetitions(
     found = measured(parts, column)
     own = spread(1e-3).percentile(99)
     assert found and found.figure == pytest.approx(figure or own)
-
-
-def test_invalid_repetitions_have_no_part_in_it() -> None:
-    assert measured([spread(1e-3)] * 3, verdict="invalid") is None

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from campaign import METADATA, Made, document, make
 from iosweep.judge import remaining, verdict
-from iosweep.judge.best import Candidate, best, candidate
+from iosweep.judge.best import best, candidate
 from iosweep.judge.remaining import LocalMachine, find
 from iosweep.plan import forecast
 from iosweep.plan.headline_groups import headline_groups
@@ -347,17 +347,6 @@ def test_equal_points_have_one_winner() -> None:
     tied = [candidate(name, [(1.0, True)]) for name in ("b", "a", "c")]
     assert [best(order) for order in (tied, tied[::-1])] == [tied[1]] * 2
     assert best([]) is best([None]) is None
-
-
-def test_valid_repetitions_choose_the_best_where_there_are_some() -> None:
-    repetitions: list[tuple[float | None, bool]]
-    for repetitions, found in (
-        ([(9.0, True), (1.0, False), (8.0, True)], Candidate("p", [9.0, 8.0], True)),
-        ([(9.0, True), (1.0, False), (2.0, False)], Candidate("p", [9.0, 1.0, 2.0], False)),
-        ([(9.0, True), (None, False), (None, False)], Candidate("p", [9.0], False)),  # invalid ones
-        ([(None, True), (None, False)], None),
-    ):
-        assert candidate("p", repetitions) == found, repetitions
 
 
 # The table of results says the same

@@ -37,11 +37,6 @@ def test_another_rule_leaves_what_is_stored_in_its_session_and_round(tmp_path: P
     assert not any(lower.points[0].repetitions.confirms(number) for number in stored[point])
 
 
-def test_the_same_number_is_the_same_round_of_points_with_other_rules() -> None:
-    few, many = RepetitionRule(2, 3), RepetitionRule(5, 10, None, confirm=3)
-    assert [few.round_of(n) for n in few.selecting(2, 2)] == [many.round_of(n) for n in many.selecting(2, 2)]
-
-
 def test_a_session_that_is_added_measures_nothing_again(tmp_path: Path) -> None:
     one, two = planned(tmp_path, 1), planned(tmp_path, 2)
     assert [p.id for p in one.points] == [p.id for p in two.points]
