@@ -23,7 +23,7 @@ from iosweep.analysis.summary import (
 )
 from iosweep.judge import statistics
 from iosweep.judge.best import Candidate, best, candidate
-from iosweep.judge.statistics import ALPHA, Estimate, Noise, Sample
+from iosweep.judge.statistics import ALPHA, MIN_REPETITIONS, Estimate, Noise, Sample
 from iosweep.plan.headline_groups import HeadlineGroup, load, of_phase
 from iosweep.tables.reader import ResultRow
 from iosweep.text import human_count, some
@@ -200,7 +200,7 @@ class Rivals:
         """The ratio of two points; None with too few repetitions, or if the repetitions of a point ran on different
         nodes."""
         a, b = self._samples.get(result.point), self._samples.get(base.point)
-        if a is None or b is None or min(len(a), len(b)) < 2:
+        if a is None or b is None or min(len(a), len(b)) < MIN_REPETITIONS:
             return None
         return statistics.ratio_of_rounds([(a, b)], self._noise) if self._noise else statistics.ratio([(a, b)])
 

@@ -14,7 +14,7 @@ from iosweep.analysis import formats
 from iosweep.analysis.formats import Conditions
 from iosweep.analysis.headline import Rivals
 from iosweep.analysis.summary import PointSummary, distinct, distinct_or_unknown
-from iosweep.judge.statistics import MIN_REPETITIONS, Estimate
+from iosweep.judge.statistics import Estimate
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.reader import Campaign, Value
 from iosweep.tools import parameters
@@ -193,7 +193,6 @@ def find_lines(best: PointSummary, results: Sequence[PointSummary], rivals: Riva
 
 def _place(value: Value, result: PointSummary, best: PointSummary, rivals: Rivals) -> Place:
     ratio = rivals.ratio(result, best)
-    ratio = ratio if ratio and ratio.n >= MIN_REPETITIONS else None
     return Place(value, result, rivals.share(result, best), ratio, bool(ratio) and rivals.is_alike(result, best))
 
 
@@ -248,8 +247,7 @@ def measure_scaling(column: str, line: Sequence[tuple[int, PointSummary]], rival
     steps = []
     for count, result in line[1:]:
         linear, speedup, ratio = count / smallest, rivals.share(result, base), rivals.ratio(result, base)
-        shown = ratio and ratio.tells and ratio.n >= MIN_REPETITIONS
-        ends = (ratio.low / linear, ratio.high / linear) if ratio and shown else None
+        ends = (ratio.low / linear, ratio.high / linear) if ratio and ratio.tells else None
         strangers = frozenset(base.hosts) - frozenset(result.hosts)
         steps.append(Step(result, count, speedup, speedup / linear, ends, strangers))
     return Scaling(column, base, smallest, tuple(steps))
