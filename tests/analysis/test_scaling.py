@@ -11,11 +11,9 @@ from iosweep.report import figures
 from results_factory import loaded, row, sweep_facts
 
 
-def line(
-    rates: dict[int, float], hosts: dict[int, str] | None = None, repetitions: int = 3
-) -> list[tuple[int, PointSummary]]:
+def line(rates: dict[int, float], repetitions: int = 3) -> list[tuple[int, PointSummary]]:
     rows = [
-        row(point=f"p{count}", nodes=count, repetition=i + 1, ops_per_s=rate * factor, hosts=(hosts or {}).get(count))
+        row(point=f"p{count}", nodes=count, repetition=i + 1, ops_per_s=rate * factor)
         for count, rate in rates.items()
         for i, factor in enumerate((0.99, 1.0, 1.01)[:repetitions])
     ]
@@ -49,25 +47,6 @@ def test_nothing_scales_from_one_count_or_from_nothing() -> None:
     for rates in ({4: 10.0}, {1: 0.0, 2: 10.0}):
         own = line(rates)
         assert slices.measure_scaling("nodes", own, headline.Rivals([r for _, r in own], "ops_per_s")) is None
-
-
-def test_counts_without_the_nodes_of_the_smallest_are_marked() -> None:
-    found = scaled(line({1: 10.0, 2: 20.0, 4: 40.0}, {1: "n1", 2: "n3,n4", 4: "n1,n2,n3,n4"}))
-    assert [step.strangers for step in found.steps] == [{"n1"}, set()]
-    assert not found.same_nodes
-
-
-def test_a_line_breaks_where_a_result_has_no_figure() -> None:
-    verdicts = {1: "valid", 2: "invalid", 4: "suspect", 8: "valid"}
-    rows = [
-        row(point=f"p{count}", nodes=count, repetition=i, ops_per_s=count * rate, verdict=verdict)
-        for count, verdict in verdicts.items()
-        for i, rate in enumerate((80.0, 100.0, 90.0) if count < 8 else (10.0, 100.0, 190.0), 1)
-    ]
-    facts = structs.replace(sweep_facts(1, *(f"p{count}" for count in verdicts)), axes={"nodes": tuple(verdicts)})
-    made = figures.figures(loaded(rows, sweeps=[structs.asdict(facts)]), summarize(rows))
-    (figure,) = (figure for figure in made if figure.name.startswith("efficiency"))
-    assert {(mark.x, mark.y is None) for mark in figure.marks} == {(1, False), (2, True), (4, False), (8, False)}
 
 
 def test_what_has_no_place_on_an_axis_is_shown_and_counted() -> None:

@@ -200,10 +200,6 @@ class TestChoice:
         found = best(rows({**modes, **more}))
         assert (found.result.point, len(found.alike)) == ("p4", 5)
 
-    def test_a_valid_point_is_chosen_before_suspect_ones_that_are_higher(self) -> None:
-        found = best([*rows({1: RATES[1]}), *rows({2: RATES[2], 4: RATES[4]}, verdict="suspect")])
-        assert found.result.point == "p1"
-
     def test_a_disturbed_repetition_does_not_choose(self) -> None:
         disturbed = rows({2: RATES[2], 4: [260.0, 90.0, 250.0]})
         assert best(disturbed).result.point == "p2"

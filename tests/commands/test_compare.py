@@ -111,11 +111,9 @@ def test_an_exit_code_fails_a_pipeline_only_where_it_was_asked_to(capsys: Captur
         "before-3 after-3 --fail-on undecided": 1,
         "before-3 after-3 --at-least 60% --fail-on regression": 0,
         "engines --over ioengine --fail-on regression": 1,
-        "before after --fail-on regression": 2,  # one session each
         "engines --over transfer_size --fail-on undecided": 1,
         "engines --over threads_per_node": 2,
         "before after --over ioengine": 2,
-        "before before": 2,
         "before": 2,
     }
     for arguments, code in codes.items():
