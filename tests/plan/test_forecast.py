@@ -31,17 +31,6 @@ def test_reads_take_their_time_and_the_files_that_they_read(tmp_path: Path) -> N
     )
 
 
-def test_new_files_of_one_repetition_at_a_time_take_space(tmp_path: Path) -> None:
-    """Of two points, three repetitions of one with 16 GiB and two of one with 8 GiB."""
-    made = document(
-        phases=["seq_write"], options={"file_size": "8g", "write_mode": "new"}, axes={"threads_per_node": [1, 2]}
-    )
-    cost = forecast.forecast_of(
-        make(tmp_path, made), {"1-node": {p.id: p.tasks + 1 for p in make(tmp_path, made).points}}
-    )
-    assert (cost.peak_bytes, cost.inodes) == (16 * GIB, 2)
-
-
 ON_NODES: dict[str, Any] = {
     "axes": {"nodes": [1, 2]}, "phase_time": "10s", "repetitions": 3,
     "options": {"threads_per_node": 4, "files_per_thread": 2, "queue_depth": 2},

@@ -161,10 +161,3 @@ class TestFiles:
         texts = " ".join("".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text"))
         assert "Campaign <a> & b long" in texts
         assert float(root.attrib["width"]) < 800  # long notes do not make an image wide
-
-
-@pytest.mark.local  # the converter would end the process
-def test_control_characters_do_not_end_the_converter(tmp_path: Path) -> None:
-    evil = sweep("a", ["rand_read"], {"queue_depth": [1, 4]}, description="\x1b]0;\x9b")
-    made = drawing.export(factory.make(tmp_path, [evil], campaign="\x1b]0;\x9b"))
-    assert {file.suffix for file in made} == {".svg", ".png"}

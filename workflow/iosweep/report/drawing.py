@@ -7,7 +7,6 @@ import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 from altair.utils import schemapi
@@ -18,7 +17,6 @@ from iosweep.files import safe_paths
 from iosweep.report.figures import Figure, Panel, figures
 from iosweep.tables import reader
 from iosweep.tables.reader import load
-from iosweep.text import printable_lines
 
 #: JSON of Vega-Lite.
 Specification = dict[str, object]
@@ -229,7 +227,7 @@ def export(results: Path) -> list[Path]:
         for figure in figures(campaign, summarize_campaign(campaign)):
             if figure.panels:
                 # without allowed URLs, a specification cannot make the converter fetch anything
-                svg = vl_convert.vegalite_to_svg(_drawable(with_values(figure)), allowed_base_urls=[])
+                svg = vl_convert.vegalite_to_svg(with_values(figure), allowed_base_urls=[])
                 png = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
                 for suffix, content in (("svg", svg.encode()), ("png", png)):
                     made.append(f"{figure.name}.{suffix}")
@@ -238,13 +236,3 @@ def export(results: Path) -> list[Path]:
             folder.remove(name)
     safe_paths.write(results, reader.FIGURES_DONE, b"")
     return [results / reader.FIGURES / name for name in made]
-
-
-def _drawable(part: Any) -> Any:
-    """A specification without control characters, which are not allowed in XML: they make the converter end the
-    process."""
-    if isinstance(part, dict):
-        return {_drawable(key): _drawable(value) for key, value in part.items()}
-    if isinstance(part, list | tuple):
-        return [_drawable(one) for one in part]
-    return printable_lines(part) if isinstance(part, str) else part
