@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import scripted
-from campaign import SWEEP, Allocation
+from campaign import SWEEP
 from campaign import TEXT as QUICK
 from iosweep import dag
 from iosweep.commands import cli, doctor
@@ -64,10 +64,16 @@ def listing(directory: Path) -> dict[bytes, tuple[int, int, int]]:
         return {e.name: ((s := e.stat(follow_symlinks=False)).st_mode, s.st_size, s.st_mtime_ns) for e in entries}
 
 
-def measures_in(where: Path, kind: type[Allocation]) -> None:
-    """A path is only a path: what is measured below it is that target, and nothing else is there afterwards."""
+PATHS = {"everything": ANY, "252 bytes": "\U0001f600" * 63, "nearly 4096 bytes": "/".join(["y" * 250] * 15)}
+
+
+@pytest.mark.parametrize("place", PATHS)
+def test_a_path_is_only_a_path(tmp_path: Path, place: str) -> None:
+    """What is measured below it is that target, and nothing else is there afterwards."""
+    where = Path(str(tmp_path / PATHS[place])[:3820])  # with names of 255 bytes below the target of it
+    where = where.with_name(where.name.replace(":", ""))
     where.mkdir(parents=True)
-    allocation = kind(where, ONE)
+    allocation = Scripted(where, ONE)
     for name in FOREIGN:
         (allocation.target / os.fsdecode(name)).touch()
     before = listing(allocation.target)
@@ -76,15 +82,6 @@ def measures_in(where: Path, kind: type[Allocation]) -> None:
     assert listing(where).keys() - {b"bin"} == {b"sweep.yaml", b"log", b"results", b"target"}
     [row] = allocation.rows()
     assert row["verdict"] != "invalid" and row["target_directory"] == str(allocation.target)
-
-
-PATHS = {"everything": ANY, "252 bytes": "\U0001f600" * 63, "nearly 4096 bytes": "/".join(["y" * 250] * 15)}
-
-
-@pytest.mark.parametrize("place", PATHS)
-def test_a_path_is_only_a_path(tmp_path: Path, place: str) -> None:
-    where = Path(str(tmp_path / PATHS[place])[:3820])  # with names of 255 bytes below the target of it
-    measures_in(where.with_name(where.name.replace(":", "")), Scripted)
 
 
 def test_names_in_our_own_directory_stay_and_no_link_is_followed(tmp_path: Path) -> None:
