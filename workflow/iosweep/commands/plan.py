@@ -197,5 +197,4 @@ def _cost(made: Plan, cost: forecast.Forecast) -> Table:
     table.add_row("read", f"{'about ' if cost.bytes_read else ''}{human_size(cost.bytes_read)}")
     table.add_row("peak space", human_size(cost.peak_bytes))
     table.add_row("inodes", f"{cost.inodes:,}")
-    table.add_row("memory per node", f"{human_size(cost.memory_per_node_bytes)} of buffers")
     return table

@@ -34,7 +34,10 @@ def run(arguments: Namespace) -> int:
         (make_page if arguments.page else make_figures)(results)
         return 0
     if ingested.exists(results):
-        make_tables_again(results)
+        with making("tables", results):
+            from iosweep.ingest import foreign_campaign
+
+            foreign_campaign.make_again(results)
     elif lost := campaigns.no_plan(results):
         raise CommandError(lost)
     else:
@@ -44,14 +47,6 @@ def run(arguments: Namespace) -> int:
     say(f"report: {make_page(results)}")
     make_figures(results)
     return 0
-
-
-def make_tables_again(results: Path) -> None:
-    """Make the tables of an ingested campaign from the outputs that it has kept. Raises CommandError."""
-    with making("tables", results):
-        from iosweep.ingest import foreign_campaign
-
-        foreign_campaign.make_again(results)
 
 
 def make_page(results: Path) -> Path:

@@ -67,10 +67,6 @@ class Config:
         """A problem with a key of a target."""
         return self.documents[0].problem((*(("targets", name) if name else ("target",)), key), message)
 
-    def criterion_problem(self, criterion: Criterion, message: str) -> Problem:
-        """A problem with one of the criteria."""
-        return self.documents[0].problem(("accept", criterion.name), message)
-
 
 #: Maximum repetitions of a point in a session, fresh repetitions of a best point, and sessions of a campaign.
 MAX_REPETITIONS, MAX_CONFIRM, MAX_SESSIONS = 1000, 100, 100

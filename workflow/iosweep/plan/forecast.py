@@ -1,4 +1,4 @@
-"""Forecast of a plan: time, bytes, space, inodes and memory needed. Pure; bytes of timed phases are estimates."""
+"""Forecast of a plan: time, bytes, space and inodes needed. Pure; bytes of timed phases are estimates."""
 
 from __future__ import annotations
 
@@ -54,7 +54,6 @@ class RepetitionNeeds(NamedTuple):
     cost: Cost
     fresh_bytes: int  # of new files
     fresh_inodes: int  # of new files
-    memory_bytes: int
     timed_writes: bool
 
 
@@ -67,7 +66,6 @@ def repetition_needs(plan: Plan, point: Point) -> RepetitionNeeds:
             repetition_cost(point, plan.target_of(point).node_bandwidth),
             fresh_bytes(point, steps),
             sum(map(tools()[point.tool].inodes, steps)),
-            max(map(_in_flight_bytes, steps)) if "transfer_size" in point.options else 0,
             any(step.time_s is not None and step.phase.writes for step in steps),
         )
     return needs
@@ -81,18 +79,14 @@ def step_cost(point: Point, step: Step, node_bandwidth: float | None) -> Cost:
         bandwidth = min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH) * point.nodes
         return Cost(START_UP_S + work / METADATA_RATE / point.nodes + (written + read) / bandwidth, written, read)
     # Little's law: the bytes in flight, divided by the least latency, limit the rate
-    rate = min(node_bandwidth or NODE_BANDWIDTH, _in_flight_bytes(step) / LEAST_LATENCY_S)
+    in_flight = math.prod(map(step.number, ("threads_per_node", "queue_depth", "transfer_size")))
+    rate = min(node_bandwidth or NODE_BANDWIDTH, in_flight / LEAST_LATENCY_S)
     moved = rate * point.nodes * step.time_s if step.time_s is not None else float(point.volume_bytes)
     time_s = moved / rate / point.nodes if step.time_s is None else step.time_s
     writes = 1 - step.number("read_percent") / 100 if step.phase.reads else 1.0
     if not step.phase.writes:
         writes = 0.0
     return Cost(START_UP_S + time_s, math.ceil(moved * writes), math.ceil(moved * (1 - writes)))
-
-
-def _in_flight_bytes(step: Step) -> int:
-    """Bytes of all I/Os that a node has in flight: the buffers of its workers."""
-    return step.number("threads_per_node") * step.number("queue_depth") * step.number("transfer_size")
 
 
 def data_sets(points: Iterable[Point]) -> dict[str, FileSet]:
@@ -132,7 +126,6 @@ class Forecast:
     bytes_read: int
     peak_bytes: int  # on the target at once
     inodes: int  # on the target at once
-    memory_per_node_bytes: int  # buffers of the tools
     write_bytes_per_s_per_node: int | None  # rate behind bytes_written; None: exact, as no write is bounded by time
     assumed: bool  # the rate is NODE_BANDWIDTH, not target.node_bandwidth
 
@@ -192,7 +185,6 @@ def forecast_of(
         + max((needs.fresh_bytes for needs, _ in counted_needs), default=0),
         inodes=sum(len(files.files) for files in kept)
         + max((needs.fresh_inodes for needs, _ in counted_needs), default=0),
-        memory_per_node_bytes=max((needs.memory_bytes for needs, _ in counted_needs), default=0),
         write_bytes_per_s_per_node=max(bandwidths.values(), default=None) if timed_writes else None,
         assumed=any(target.node_bandwidth is None for target in chosen.values()),
     )

@@ -115,7 +115,7 @@ def criteria_problems(config: Config, points: Iterable[Point]) -> Iterator[Probl
         planned = list(subjects(points))
         for criterion in config.accept:
             if wrong := unfit(criterion.selector, planned):
-                yield config.criterion_problem(criterion, wrong)
+                yield config.documents[0].problem((criteria.SECTION, criterion.name), wrong)
 
 
 def criteria_lines(plan: Plan, fstypes: Mapping[str, str]) -> list[str]:
