@@ -131,8 +131,6 @@ class Dfs:
             else:
                 self._signal(signal.SIGCONT, self.daemons(server))
         self.unfill()
-        for member in CLIENTS:
-            self._signal(signal.SIGCONT, self._client(member))
         # After a server was away a client may wait, or answer, for a minute what was true then: begin anew.
         self._all(self.mount, CLIENTS)
         self._written(CLIENTS)
@@ -191,16 +189,15 @@ class Dfs:
 
     # the clients
 
-    def mount(self, member: str, source: str = "") -> None:
-        """Mount it on one member, in place of what is mounted there. `source`: that of `other_volume`."""
+    def mount(self, member: str) -> None:
+        """Mount it on one member, in place of what is mounted there."""
         self.umount(member)
         self.cluster.run(["mkdir", "-p", AT], on=member)
         if self.kind == "moosefs":
-            host, _, path = (source or "m1:/").partition(":")
-            words = ["mfsmount", AT, "-H", host, "-S", path]
+            words = ["mfsmount", AT, "-H", "m1", "-S", "/"]
         else:
             log = f"log-file={self.state}/client-{member}.log"
-            words = ["mount", "-t", "glusterfs", "-o", log, source or "s1:/dfs", AT]
+            words = ["mount", "-t", "glusterfs", "-o", log, "s1:/dfs", AT]
         self._daemon(words, member)
         self._until(lambda: self.mounted(member))
 
@@ -215,22 +212,6 @@ class Dfs:
         """By the table of mounts: nothing waits for the file system."""
         lines = Path(f"/proc/{self.cluster.first(member)}/mountinfo").read_text().splitlines()
         return any(line.split()[4] == AT for line in lines)
-
-    def other_volume(self) -> str:
-        """The source of another volume (MooseFS: of another directory as a root) of these servers, made now."""
-        if self.kind == "moosefs":
-            self.cluster.run(["mkdir", "-p", f"{AT}/other"])
-            return "m1:/other"
-        if "other" not in self._gluster("volume", "list").split():
-            self._volume("other")
-        return "s1:/other"
-
-    def kill_client(self, member: str) -> None:
-        """SIGKILL to the FUSE daemon. The mount stays, and says ENOTCONN; `mount` mounts anew."""
-        self._signal(signal.SIGKILL, self._client(member))
-
-    def stop_client(self, member: str) -> None:
-        self._signal(signal.SIGSTOP, self._client(member))
 
     # how
 
@@ -259,14 +240,11 @@ class Dfs:
         self._all(self.start, DATA)
         self._until(lambda: "peer probe: success" in self._gluster("peer", "probe", "s2", check=False))
         self._until(lambda: "(Connected)" in self._gluster("peer", "status", check=False))
-        self._volume("dfs")
+        bricks = [f"{server}:{self.state}/{server}/disk/dfs" for server in DATA]
+        self._gluster("volume", "create", "dfs", *bricks, "force")
+        self._gluster("volume", "start", "dfs")
         self._all(self.mount, CLIENTS)
         self._written(CLIENTS[:1])
-
-    def _volume(self, name: str) -> None:
-        bricks = [f"{server}:{self.state}/{server}/disk/{name}" for server in DATA]
-        self._gluster("volume", "create", name, *bricks, "force")
-        self._gluster("volume", "start", name)
 
     def _gluster(self, *words: str, check: bool = True) -> str:
         done = self.cluster.run(["gluster", "--mode=script", *words], on="s1", check=check)

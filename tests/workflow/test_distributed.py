@@ -41,16 +41,13 @@ HIT: dict[str, Any] = NODES | {
 }  # fmt: skip
 
 
+#: Of servers: those of a client are told with other file systems (test_faults.py, test_kills.py).
 FAULTS: dict[str, Callable[[Dfs], object]] = {
     "data-server-stopped": lambda dfs: dfs.stop("s1"),
     "data-server-killed": lambda dfs: dfs.kill("s1"),
     "data-server-off": lambda dfs: dfs.power_off("s1"),
     "metadata-killed": lambda dfs: dfs.kill("m1"),
     "full": lambda dfs: dfs.fill(),
-    "client-killed": lambda dfs: dfs.kill_client("n2"),
-    "client-stopped": lambda dfs: dfs.stop_client("n2"),
-    "unmounted": lambda dfs: dfs.umount("n2"),
-    "other-volume": lambda dfs: dfs.mount("n2", dfs.other_volume()),
 }
 
 
@@ -107,8 +104,6 @@ def test_a_fault_ends_the_job_in_time_and_the_next_one_completes_the_campaign(
 ) -> None:
     if fault == "metadata-killed" and slurm_dfs.kind == "glusterfs":
         return
-    if fault == "other-volume":
-        slurm_dfs.other_volume()  # which takes a while
     options = HIT["options"] | ({"write_mode": "new"} if phase == "seq_write" else {})
     limits = {"grace": "20s", "retried": "0%", "fill": "100%", "share_of_free": "100%"}
     job.made.configure(HIT | {"phases": [phase], "options": options}, target={"deadline": "20s"}, limits=limits)
