@@ -1,4 +1,4 @@
-"""`iosweep measure` as a process: the real fio, processes that do not end, and secrets in the environment."""
+"""`iosweep measure` as a process: which program is started, and secrets in the environment."""
 
 import base64
 import hashlib
@@ -20,42 +20,10 @@ pytestmark = pytest.mark.local
 ONE = SWEEP | {"axes": {}}
 
 
-def play(allocation: Allocation, *rules: scripted.Rule) -> None:
-    """A scripted fio in front of all others."""
-    folder = scripted.install(allocation.place / "scripted", rules)
-    if str(folder) not in allocation.path.split(os.pathsep):
-        allocation.path = os.pathsep.join([str(folder), allocation.path])
-
-
-def test_a_campaign_with_the_real_fio(allocation: Allocation, fio: Path) -> None:
-    data = ONE | {"phases": ["seq_write", "seq_read", "rand_write", "rand_read", "rand_mixed"]}
-    files = {key: value for key, value in data.items() if key != "phase_time"}
-    files |= {"name": "m", "phases": ["create", "stat", "delete"], "options": {"files_per_thread": 100}}
-    allocation.configure(sweeps=[data, files])
-    allocation.measure()
-    points = {point.id: point for point in allocation.plan.points}
-    assert allocation.files() == [f"{id}/r001-1.{kind}" for id in sorted(points) for kind in ("json", "zip")]
-    assert not allocation.ours.exists()
-    for id, point in points.items():
-        [record] = plain_records_of(allocation.store, id)
-        assert [run["phase"] for run in record["phases"]] == list(point.phases)
-        for run in record["phases"]:
-            assert (run["argv"][0], run["exit_code"], run["left_behind"]) == (str(fio), 0, [])
-            # the counters of the kernel were read; how much they saw is a fact of this machine
-            [moved] = run["moved"].values()
-            assert None not in (moved["tool_read_bytes"], moved["tool_written_bytes"])
-    rows = allocation.rows()
-    assert len(rows) == 8 and all(row["ops_per_s"] > 0 for row in rows)
-    assert {row["ops"] for row in rows if row["phase"] in files["phases"]} == {100}
-
-
-# Where tools are started
-
-
 def test_the_program_that_is_started_is_the_one_whose_hash_is_stored(allocation: Allocation) -> None:
     """Also where PATH has a relative directory; and each finds an empty directory, which goes with what it leaves."""
-    play(allocation)
-    allocation.configure(SWEEP | {"axes": {}})
+    allocation.path = f"{scripted.install(allocation.place / 'scripted')}{os.pathsep}{allocation.path}"
+    allocation.configure(ONE)
     allocation.fake('case "$*" in *--name=*) ls -A >&2; echo x > left.behind;; esac; exec "$fio" "$@"')
     allocation.path = os.pathsep.join(["bin", *allocation.path.split(os.pathsep)[1:]])
     allocation.measure()
