@@ -53,7 +53,7 @@ test: test-tools ## all tests but those of `make soak`, in 8 minutes at most
 
 .PHONY: soak
 soak: override MORE := $(SOAKED)
-soak: test-tools ## what is random, with high counts; faults of MooseFS and GlusterFS; a cluster of 128 nodes (3 GB)
+soak: test-tools ## what is random, with high counts; faults of MooseFS and GlusterFS
 	@$(PYTEST) --soak
 
 .PHONY: cluster

@@ -109,24 +109,6 @@ def test_each_session_has_an_allocation_that_measures_its_rounds(tmp_path: Path)
     assert made.manifest.read_bytes() == manifest
 
 
-def test_points_are_drawn_in_another_order_for_each_repetition(tmp_path: Path) -> None:
-    axes = {"threads_per_node": [1, 2, 3], "queue_depth": [1, 2, 4, 8]}
-    sweep = SWEEP | {"phases": ["rand_read"], "axes": axes, "phase_time": "10s", "repetitions": 2}
-    made = Scripted(tmp_path, sweep, limits={"fill": "100%"})
-    order: list[tuple[str, str]] = []
-
-    def during(call: scripted.Call, run: Any) -> Any:
-        if not call.prepares:
-            order.append((call.options["numjobs"], call.options["iodepth"]))
-        return run()
-
-    made.machine.during = during
-    made.measure()
-    assert len(order) == 24 and len(set(order[:12])) == 12  # repetitions stay outermost
-    assert order[:12] != sorted(order[:12])
-    assert order[12:] != order[:12]
-
-
 def test_a_run_without_time_for_another_repetition_ends_with_what_it_has(tmp_path: Path) -> None:
     sweep = SWEEP | {"phases": ["rand_read"], "phase_time": "10s", "repetitions": 3}
     made = Scripted(tmp_path, sweep, limits={"time": "25s", "fill": "100%"})

@@ -1,5 +1,6 @@
 """What prevents or ends an allocation of several nodes: the real runner, in a job of two nodes."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,13 +53,21 @@ def test_a_smaller_point_runs_on_each_node_in_turn_and_all_is_recorded(job: Job)
     assert {part["host"] for part in parts} == {"n1", "n2"}
 
 
+def test_slurm_is_asked_by_the_first_node_alone(job: Job) -> None:
+    """However many nodes there are, so that no controller is flooded."""
+    log = job.place / "asked"
+    for name in ("scontrol", "squeue", "sinfo", "srun", "scancel", "sacct", "sbatch"):
+        script(job.place / "bin" / name, f'echo "$(hostname) {name}" >> {log}\nPATH=${{PATH#*:}} exec {name} "$@"')
+    job.measure()
+    assert Counter(log.read_text().splitlines()) == {"n1 squeue": 1, "n1 srun": 1}
+
+
 def test_without_its_job_or_enough_nodes_nothing_is_begun(job: Job) -> None:
     assert not job.refusal(SLURM_JOB_ID="").lasting
     assert not job.refusal(SLURM_JOB_ID="99999").lasting
     job.made.configure(TWO | {"axes": {"nodes": [3]}})
     assert job.refusal().lasting
-    (job.place / "bin/srun").write_text("#!/bin/sh\necho 'srun: error: no step' >&2\nexit 1\n")
-    (job.place / "bin/srun").chmod(0o755)
+    script(job.place / "bin/srun", "echo 'srun: error: no step' >&2; exit 1")
     job.made.configure(TWO)
     assert "no step" in job.refusal(ExitCode.LOST).reason
 

@@ -55,7 +55,7 @@ def test_both_targets_are_measured_in_neighboring_runs_and_both_are_left_clean(p
     pair.machine.during = during
     pair.measure()
     repetitions = seen[::2]  # two phases each
-    assert len(repetitions) == 8
+    assert len(repetitions) == 8 and len(set(repetitions[:4])) == 4  # rounds are outermost
     for first, second in zip(repetitions[::2], repetitions[1::2], strict=True):
         assert ({first[0], second[0]}, first[1]) == ({"a", "b"}, second[1])
     assert prepared == [0] * 4  # none is written between two neighbors

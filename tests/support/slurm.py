@@ -192,7 +192,7 @@ class Cluster:
     def run(
         self, argv: Sequence[str | os.PathLike[str]], *, on: str = "head", cwd: str | os.PathLike[str] = ".",
         env: Mapping[str, str | None] | None = None, timeout: float | None = 300, check: bool = True,
-        input: str | None = None, **popen: Any,
+        **popen: Any,
     ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """Run a command on the head (or another member) to its end, and take what it says.
 
@@ -200,11 +200,9 @@ class Cluster:
         if its exit code is not 0. The rest is as in `popen`.
         """
         popen = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen}
-        if input is not None:
-            popen["stdin"] = subprocess.PIPE
         with self.popen(argv, on=on, cwd=cwd, env=env, **popen) as process:
             try:
-                out, err = process.communicate(input, timeout)
+                out, err = process.communicate(timeout=timeout)
             except BaseException:
                 process.signal_group(signal.SIGKILL)
                 raise
@@ -253,8 +251,8 @@ class Cluster:
             self.run(["scancel", *(str(job.id) for job in jobs)], check=False)  # one may be gone meanwhile
             self._until(lambda: not self.squeue())
 
-    def idle(self, timeout: float = 180) -> None:
-        """Wait until all nodes are idle and no job is left. ClusterError after `timeout` seconds.
+    def idle(self) -> None:
+        """Wait until all nodes are idle and no job is left. ClusterError after 3 minutes.
 
         A step whose srun was killed may not end with signals in time, and Slurm then drains its node: it is taken back.
         """
@@ -266,7 +264,7 @@ class Cluster:
                 self.run(["scontrol", "update", f"nodename={name}", "state=resume"], check=False)
             return set(ours.values()) == {"idle"} and not self.squeue()
 
-        self._until(reached, timeout)
+        self._until(reached)
 
     def lives(self, name: str) -> bool:
         """Whether a node was not killed, or started again."""
@@ -357,12 +355,12 @@ class Cluster:
             time.sleep(0.2)
             return self.run(command).stdout.splitlines()
 
-    def _until(self, reached: Callable[[], bool], timeout: float = 180) -> None:
-        until = time.monotonic() + timeout
+    def _until(self, reached: Callable[[], bool]) -> None:
+        until = time.monotonic() + 180
         while not reached():
             if time.monotonic() > until:
                 seen = [self.run([command], check=False).stdout for command in ("sinfo", "squeue")]
-                raise ClusterError(f"waited {timeout:g} s in vain\n{''.join(seen)}{self._logs()}")
+                raise ClusterError(f"waited 3 minutes in vain\n{''.join(seen)}{self._logs()}")
             time.sleep(0.02)
 
     def _logs(self, lines: int = 5) -> str:
