@@ -55,10 +55,6 @@ def second_ior(text: str) -> Iterator[dict[str, str | float]]:
         elif words[:1] in (["write"], ["read"]) and columns and len(words) == len(columns):
             rows.append({**options, **dict(zip(columns, words, strict=True)), "moved": moved})
             moved = None
-        elif words[:2] in (["Max", "Write:"], ["Max", "Read:"]):
-            same = [row for row in rows if row["access"] == words[1].lower().strip(":")]
-            if len(same) == 1:
-                same[0]["max"] = words[2]
         elif line.startswith("WARNING: Using actual aggregate bytes moved"):
             moved = line.split("=")[1].strip().rstrip(".")
         elif ":" in line:
@@ -122,8 +118,6 @@ def _same(ours: float | None, printed: str, scale: float = 1.0) -> bool:
 def ior_differences(row: dict[str, Any], seen: dict[str, Any]) -> Iterator[tuple[str, bool]]:
     """(column, whether it is what the second reader saw) of all columns that it saw."""
     yield "bandwidth_bytes_per_s", _same(row.get("bandwidth_bytes_per_s"), seen["bw(MiB/s)"], MIB)
-    if "max" in seen:
-        yield "bandwidth_bytes_per_s (Max)", _same(row.get("bandwidth_bytes_per_s"), seen["max"], MIB)
     yield (
         f"{row['label']}_bandwidth_bytes_per_s",
         row.get(f"{row['label']}_bandwidth_bytes_per_s") == row.get("bandwidth_bytes_per_s"),

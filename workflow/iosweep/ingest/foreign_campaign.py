@@ -276,12 +276,7 @@ def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]
         "plan_digest": digest,
         "seed": 0,
         "targets": {"": {"directory": "not known (ingested)"}},
-        "limits": {},
         "sweeps": made.sweeps,
-        "configuration": (),
-        "jobs": (),
-        "results_of_nodes": {},
-        "builds": {},
         "ingested": facts,
     }
     with CampaignTables(results) as tables:

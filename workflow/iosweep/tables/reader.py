@@ -74,15 +74,15 @@ class CampaignDocument(Part, frozen=True, kw_only=True):
     plan_digest: str
     seed: Integer
     targets: dict[str, TargetDirectory]  # by name; a single one has the name ""
-    limits: dict[str, bool | Integer | float | str | None]
+    limits: dict[str, bool | Integer | float | str | None] = field(default_factory=dict)
     cpus: CpuSettings = CpuSettings()
     sweeps: tuple[SweepFacts, ...]
     accept: tuple[Criterion, ...] = ()
-    configuration: tuple[ConfigurationFile, ...]
-    jobs: tuple[Job, ...]
-    results_of_nodes: dict[str, Count]  # key of a node's facts -> number of its rows
+    configuration: tuple[ConfigurationFile, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    results_of_nodes: dict[str, Count] = field(default_factory=dict)  # key of a node's facts -> number of its rows
     results_on_target: bool = False
-    builds: dict[str, BuildDocument]
+    builds: dict[str, BuildDocument] = field(default_factory=dict)
     tables: dict[str, Table]
     damaged: dict[str, str] = field(default_factory=dict)
     ingested: IngestedFacts | None = None  # measured by others: there is no plan; ignore `targets` and `seed`

@@ -77,12 +77,7 @@ def judge(run: Run, log_seen: bool) -> Judged:
             remarks.append(ReadingProblem("invalid", text, at))
         if not result.bandwidth_bytes_per_s or result.ops_per_s == 0:
             remarks.append(ReadingProblem("invalid", f"{result.name}: a figure is 0", at))
-        # the bandwidth with the most digits: with one iteration, Max Write and Max Read say the same as the row
-        bandwidth = run.most.get(result.access, result.bandwidth_bytes_per_s)
-        several = len([other for other in run.results if other.access == result.access]) > 1
-        if several or abs(bandwidth - result.bandwidth_bytes_per_s) > _ROUNDED * result.bandwidth_bytes_per_s:
-            bandwidth = result.bandwidth_bytes_per_s
-        results.append(replace(result, bytes_moved=moved, bandwidth_bytes_per_s=bandwidth))
+        results.append(replace(result, bytes_moved=moved))
     return Judged(results, list(dict.fromkeys(problems)), list(dict.fromkeys(remarks)))
 
 

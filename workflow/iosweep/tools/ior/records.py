@@ -134,9 +134,9 @@ Layout = Literal["table", "json"]
 class Run:
     """One run of IOR, or one test of a script; a property is None where the output does not tell.
 
-    options: as IOR prints them, with the command line; parameters: of JSON; most: access -> `Max Write`, `Max Read`;
-    moved: warnings on bytes that belong to no row yet; messages: lines beside the results; off: what IOR does without,
-    as it says (`fsync`, `o_direct`) -> that line; problems: why no figure can be trusted.
+    options: as IOR prints them, with the command line; parameters: of JSON; moved: warnings on bytes that belong to no
+    row yet; messages: lines beside the results; off: what IOR does without, as it says (`fsync`, `o_direct`) -> that
+    line; problems: why no figure can be trusted.
     """
 
     layout: Layout = "table"
@@ -144,7 +144,6 @@ class Run:
     options: dict[str, str] = field(default_factory=dict)
     parameters: dict[str, str] = field(default_factory=dict)
     results: list[Result] = field(default_factory=list)
-    most: dict[str, float] = field(default_factory=dict)
     moved: list[Moved] = field(default_factory=list)
     messages: Messages = field(default_factory=Messages)
     off: dict[str, str] = field(default_factory=dict)
@@ -288,7 +287,6 @@ _OPTION = re.compile(
     r"(Command line|Began|Machine|StartTime|TestID|Participating tasks|api|access|type|segments|ordering in a file"
     r"|nodes|tasks|clients per node|repetitions|xfersize|blocksize|stonewallingTime)\s*: (.*)"
 )
-_MAX = re.compile(r"Max (Write|Read):\s+(\d+\.\d+) MiB/sec \(\d+\.\d+ MB/sec\)")
 _MOVED = re.compile(
     r"WARNING: (Expected|Stat\(\) of|Using actual) aggregate (?:file size|bytes moved)\s*= (-?\d{1,30})\.?"
 )
@@ -368,8 +366,6 @@ class Reader:
             self._columns = words
         elif text.startswith(_CSV):
             self._open("table").problems.append("not read: IOR's CSV, which does not tell what ran; its JSON does")
-        elif match := _MAX.fullmatch(text):
-            self._table().most[match[1].lower()] = float(match[2]) * MIB
         elif text.startswith("Writing output to"):
             self.is_log = True
         elif words[0] == "Operation" and "Max(MiB)" in words:
