@@ -15,6 +15,7 @@ from iosweep.errors import cause
 from iosweep.histograms import NodeRate, Series
 from iosweep.judge import findings, verdict
 from iosweep.judge.checks import CHECKS
+from iosweep.judge.checks.cpus import LOOKS
 from iosweep.judge.findings import NOT_APPLICABLE, Check, Observation, failed, passed, unchecked
 from iosweep.plan.model import Point
 from iosweep.tools import Echo, Evidence, Parsed, tools
@@ -33,12 +34,17 @@ EVIDENCE: dict[str, Any] = {
     "rate_times_runtime_bytes": 40_960_000.0, "transferred_bytes": 40_960_000, "timed_s": 10.0,
     "echo": Echo((), frozenset({"o_direct", "fsync"}), 12),
 }  # fmt: skip
+
+
+def process(*masks: str, role: str = "worker", count: int = 1, threads: Sequence[str] = ()) -> dict[str, Any]:
+    return {"role": role, "count": count, "masks": masks, "thread_masks": threads or masks}
+
+
 #: What was seen of a node whose CPU 2 WEKA keeps.
 CPUS: dict[str, Any] = {
     "hosts": ["n1"], "usable": "0-1", "reserved": "2", "by": ["weka", "/proc/mounts"], "problems": [], "expected": 2,
     "seen": 2, "looks": 6, "gap_s": 0.1, "cost_s": 0.001, "wall_s": 10.4,
-    "processes": [{"role": "worker", "count": 1, "masks": [c], "thread_masks": [c], "early": "0-1",
-                   "ran_on": c} for c in "01"],
+    "processes": [process(cpu) for cpu in "01"],
 }  # fmt: skip
 #: What was read back of random data.
 SAMPLE: dict[str, Any] = {"files": 4, "blocks": 32, "bytes": 1 << 19, "compressed_bytes": (1 << 19) + 100}
@@ -152,6 +158,16 @@ def cpus(planned: dict[str, int] | None = RUN["cpus"]["planned"], **changes: Any
     return RUN["cpus"] | {"planned": planned, "nodes": [CPUS | changes]}
 
 
+def on_second(**changes: Any) -> dict[str, Any]:
+    """Two nodes, of which the second differs."""
+    return RUN["cpus"] | {"nodes": [CPUS, CPUS | {"hosts": ["n2"]} | changes]}
+
+
+def beside(*others: dict[str, Any]) -> dict[str, Any]:
+    """Other processes beside the workers."""
+    return cpus(processes=[*CPUS["processes"], *others])
+
+
 NOT_REPORTED = Echo(("fio ran without direct=1", "fio ran without end_fsync=1"), frozenset(), 12)
 PASS, FAIL, UNCHECKED, NO = "pass", "fail", "not checked", "not applicable"
 SERVED: dict[str, Any] = {"phase": "rand_read", "bytes_read": 8 * GIB}
@@ -197,7 +213,7 @@ BELOW_OVERLAY = {
     "fstype": "overlay",
     "moved": moved(tool_written_bytes=0, device="", device_written_bytes=None),
 }
-#: Check, its outcome, and what is changed of a run in which all is well. More of the CPUs is in test_checks_cpus.py.
+#: Check, its outcome, and what is changed of a run in which all is well.
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("as_asked", PASS, {"echo": Echo((), frozenset(), 12, "/t/a b"), "argv": ("--directory=/t/a b",)}),
     ("as_asked", FAIL, {"echo": Echo((), frozenset(), 12, "/t/a"), "argv": ("--directory=/t/a b",)}),
@@ -216,10 +232,39 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("clock", UNCHECKED, {"timed_s": None}),
     ("pinned", PASS, {}),
     ("pinned", FAIL, {"cpus": cpus({"0": 2})}),
+    ("pinned", FAIL, {"cpus": cpus(processes=[process("0"), process("0-1")])}),  # widened to all that are usable
+    ("pinned", FAIL, {"cpus": cpus(processes=[process("0"), process("1", "0-2")])}),  # changed on the way
+    ("pinned", FAIL, {"cpus": cpus(processes=[process("0"), process("1", threads=["1", "2"])])}),  # rebound
+    ("pinned", FAIL, {"cpus": cpus(processes=[process("0", count=2)])}),
+    ("pinned", FAIL, {"cpus": cpus({"0-1": 1, "2-3": 1}, processes=[process("0"), process("2-3")])}),  # by a cpuset
+    ("pinned", FAIL, {"cpus": beside(process("0-2", role="helper"))}),
+    ("pinned", FAIL, {"cpus": on_second(processes=[*CPUS["processes"], process("2", role="agent")])}),
+    # threads that keep to a part of their rank's CPUs, a helper on a usable CPU and one that ended, workers that share
+    ("pinned", PASS, {"cpus": cpus({"0-1": 2}, processes=[process("0-1", count=2, threads=["0-1", "0"])])}),
+    ("pinned", PASS, {"cpus": beside(process("1", role="helper"), process(role="helper", count=2))}),
+    ("pinned", UNCHECKED, {"cpus": None}),
+    ("pinned", UNCHECKED, {"cpus": cpus(planned=None)}),
+    ("pinned", UNCHECKED, {"cpus": on_second(seen=1)}),
+    ("pinned", UNCHECKED, {"cpus": on_second(looks=LOOKS - 1)}),
+    ("pinned", PASS, {"cpus": on_second(looks=LOOKS)}),
+    ("pinned", UNCHECKED, {"cpus": cpus(gap_s=31.0)}),
+    # of several phases that one command runs, each needs its looks
+    ("pinned", PASS, {"tool": "mdtest", "cpus": cpus(gap_s=3.0)}),
+    ("pinned", UNCHECKED, {"tool": "mdtest", "cpus": cpus(gap_s=4.0)}),
+    ("pinned", UNCHECKED, {"tool": "mdtest", "cpus": cpus(), "runtime_s": None}),
     ("reserved_cpus", PASS, {}),
+    ("reserved_cpus", PASS, {"cpus": cpus(planned=None)}),
     ("reserved_cpus", FAIL, {"cpus": cpus(reserved="1")}),
+    ("reserved_cpus", FAIL, {"cpus": cpus(planned=None, processes=[process("0-2", count=2, role="rank")])}),
+    ("reserved_cpus", FAIL, {"cpus": beside(process("0", threads=["0", "2"]), process("0-2", role="agent"))}),
+    ("reserved_cpus", NO, {"cpus": cpus(reserved="", by=[])}),
+    ("reserved_cpus", UNCHECKED, {"cpus": None}),
+    ("reserved_cpus", UNCHECKED, {"cpus": on_second(reserved=None, by=["/proc/mounts /w"])}),
+    ("reserved_cpus", UNCHECKED, {"cpus": on_second(seen=1)}),
     ("reserved_agree", PASS, {}),
     ("reserved_agree", FAIL, {"cpus": cpus(problems=["weka says 2, and /proc/mounts 3"])}),
+    ("reserved_agree", FAIL, {"cpus": on_second(problems=["they differ"])}),
+    ("reserved_agree", UNCHECKED, {"cpus": None}),
     ("exit_status", PASS, {}),
     ("exit_status", FAIL, {"exit_code": 1, "stderr": "\n no space\nmore"}),
     ("exit_status", FAIL, {"timed_out": True, "wall_s": 75.0}),
@@ -449,6 +494,13 @@ def test_ranks_were_seen_where_they_were_asked_for() -> None:
         told = seen(tasks=4, nodes=2, ran_on=2, tool="ior")
         run = replace(told, run=structs.replace(told.run, ran_on=ran_on))
         assert verdict.judge_phase(run)["workers"].outcome == outcome, ran_on
+
+
+def test_no_mask_passes_unless_those_of_all_ranks_and_workers_were_read() -> None:
+    one, checks = CPUS["processes"][0], [check for check in CHECKS if check.name in ("pinned", "reserved_cpus")]
+    for own in ([], [one], [one, process()], [one, process("1", role="helper")]):
+        for known in (cpus(processes=own), on_second(processes=own), cpus(planned=None, processes=own)):
+            assert PASS not in [check.find(seen(cpus=known)).outcome for check in checks], own
 
 
 def test_a_pass_needs_evidence() -> None:
