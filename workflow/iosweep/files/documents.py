@@ -128,7 +128,7 @@ def decode(data: bytes, kind: type[Kind], path: str | os.PathLike[str] = "") -> 
     """The document that `dump` made. `path`: for the error. Raises Damaged."""
     body, end = data[:-_TAIL], data[-_TAIL:]
     if end != _HEAD + hashlib.sha256(body).hexdigest().encode() + _END:
-        raise Damaged(path, _unsealed(data))
+        raise Damaged(path, "it is cut short or overwritten" if data.strip(b"\0") else "it is empty")
     found = _FORMAT.match(body)
     if found is None or int(found[1]) != FORMAT:
         raise Damaged(path, f"it has not the format {FORMAT}: another version of iosweep wrote it")
@@ -140,15 +140,6 @@ def decode(data: bytes, kind: type[Kind], path: str | os.PathLike[str] = "") -> 
         raise Damaged(path, misfit(error)) from None
     except ValueError as error:
         raise Damaged(path, f"it is not JSON: {error}") from None
-
-
-def _unsealed(data: bytes) -> str:
-    """Why bytes are not a document with its digest."""
-    if not data.strip(b"\0"):
-        return "it holds nothing but zeros" if data else "it is empty"
-    if data[-_TAIL:].startswith(_HEAD):
-        return "its content is not what its digest says"
-    return "it is cut short or overwritten"
 
 
 def fits(document: Mapping[str, object], kind: type[Kind], path: str | os.PathLike[str]) -> Kind:

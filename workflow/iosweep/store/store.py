@@ -197,9 +197,6 @@ class Store:
                     place.remove(leftover)
             tries = (match for match in map(_ANY_TRY.match, names) if match)
             attempt = 1 + max((int(m[2]) for m in tries if int(m[1]) == repetition), default=0)
-            if attempt > documents.MOST_TRIES:
-                last = self._file(point, file_name(repetition, documents.MOST_TRIES, "*"))
-                raise OSError(errno.EFBIG, "no higher number is left for another try; remove that file", last)
             name = file_name(repetition, attempt, "zip")
             stored = Archive(name, hashlib.sha256(archive).hexdigest(), len(archive))
             record = structs.replace(record, point=point, repetition=repetition, attempt=attempt, raw=stored)
