@@ -3,7 +3,6 @@ is harmed, that what was measured stays as it was, and that the next run complet
 
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import shutil
@@ -16,8 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-import pyarrow.parquet
 import pytest
 
 import foreign
@@ -123,23 +120,6 @@ class Case(Scripted):
         del found[self.target], found[self.mount]
         return found
 
-    def intact(self) -> dict[str, bytes]:
-        """The committed results and their archives, each with the archive that its digest says."""
-        committed: dict[str, bytes] = {}
-        for file in self.results.glob("points/*/r*.json"):
-            content = file.read_bytes()
-            raw = msgspec.json.decode(content)["raw"]
-            archive = (file.parent / raw["name"]).read_bytes()
-            assert hashlib.sha256(archive).hexdigest() == raw["sha256"]
-            name = f"{file.parent.name}/{file.name.replace('.superseded', '')}"
-            committed |= {name: content, name.replace(".json", ".zip"): archive}
-        return committed
-
-    def failed_checks(self) -> set[str]:
-        """Checks that make a row of the tables invalid."""
-        found = pyarrow.parquet.read_table(self.results / "checks.parquet").to_pylist()
-        return {row["check"] for row in found if row["outcome"] == "fail" and row["severity"] == "invalid"}
-
 
 #: Before its `yield`: what is there when the runner starts. After it: what mends that, so that the next run completes.
 Happen = Callable[[Case], Iterator[None]]
@@ -208,10 +188,10 @@ def run_through(name: str, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     if happens.still:
         assert case.outside() == arranged
     next(happening, None)
-    committed = case.intact()
+    committed = case.committed()
     hit = [row for row in case.rows() if row["verdict"] not in ("valid", "suspect")]
     invalid = sorted({row["point"] for row in hit if row["verdict"] == "invalid"})
-    assert case.failed_checks() >= ({happens.check} if happens.check else set())
+    assert case.failed() >= ({happens.check} if happens.check else set())
     assert bool(invalid) == bool(happens.check)
     if happens.ends == ExitCode.REFUSED and case.store.documents(Refusal):
         assert {row["reasons"] for row in hit} & {one.reason for one in case.store.documents(Refusal).values()}
@@ -228,7 +208,7 @@ def run_through(name: str, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
         (p.id, 1, phase.name) for p in case.plan.points for phase in p.measured()
     )
     assert {row["verdict"] for row in rows} == {"valid"}, [row["reasons"] for row in rows]
-    stored = case.intact()
+    stored = case.committed()
     assert {name: stored.get(name) for name in committed} == committed
     assert len([name for name in stored if name.endswith(".json")]) == len(case.plan.points) + len(invalid)
     assert case.outside() == planted

@@ -116,22 +116,11 @@ class Killed(Allocation):
         wait_for(lambda: not self.processes())
         assert self.outside() == self.theirs
 
-    def stored(self) -> dict[str, bytes]:
-        """What is committed: results, and the archives that they name."""
-        found = {}
-        for file in self.results.glob("points/*/r*.json"):
-            content = file.read_bytes()
-            raw = msgspec.json.decode(content)["raw"]
-            found[f"{file.parent.name}/{file.name}"] = content
-            found[f"{file.parent.name}/{raw['name']}"] = archive = file.with_name(raw["name"]).read_bytes()
-            assert len(archive) == raw["bytes"]
-        return found
-
     def ends_well(self, kept: dict[str, bytes], tries: int = 1) -> None:
         """Run to the end: all is there, each once (or tried again), as it was, and nothing on the target."""
         self.play()
         self.measure()
-        stored = self.stored()
+        stored = self.committed()
         assert {name: stored.get(name) for name in kept} == kept
         wanted = {(p.id, n) for p in self.plan.points for n in range(1, p.repetitions.min + 1)}
         first, *more = (
@@ -160,7 +149,7 @@ def in_its_middle(killed: Killed, *prefix: str) -> subprocess.Popen[bytes]:
     killed.configure(FOUR)
     killed.play({"when": "rand_write", "times": 1}, {"when": "rand_write", "sleep_s": FOREVER_S})
     runner = killed.start(*prefix)
-    wait_for(lambda: len(killed.stored()) == 2 and killed.called() >= 3, over=over(runner))  # a set, two points
+    wait_for(lambda: len(killed.committed()) == 2 and killed.called() >= 3, over=over(runner))  # a set, two points
     return runner
 
 
@@ -173,7 +162,7 @@ def test_a_signal_ends_the_run_and_all_its_processes_and_keeps_what_was_measured
     assert runner.wait(PATIENCE_S) == ExitCode.INTERRUPTED
     assert number.name in (killed.place / "said").read_text()
     killed.everything_ended()
-    killed.ends_well(killed.stored())
+    killed.ends_well(killed.committed())
 
 
 def test_the_end_of_who_started_it_ends_the_run(killed: Killed) -> None:
@@ -181,7 +170,7 @@ def test_the_end_of_who_started_it_ends_the_run(killed: Killed) -> None:
     runner.send_signal(signal.SIGUSR2)
     assert runner.wait(PATIENCE_S) == ExitCode.INTERRUPTED
     killed.everything_ended()
-    killed.ends_well(killed.stored())
+    killed.ends_well(killed.committed())
 
 
 def test_nothing_of_a_killed_runner_goes_on(killed: Killed) -> None:
@@ -189,14 +178,14 @@ def test_nothing_of_a_killed_runner_goes_on(killed: Killed) -> None:
     runner.kill()
     runner.wait(PATIENCE_S)
     killed.everything_ended()
-    killed.ends_well(killed.stored())
+    killed.ends_well(killed.committed())
 
 
 def test_a_second_runner_is_refused_and_harms_nothing(killed: Killed) -> None:
     runner = in_its_middle(killed)
-    kept, below = killed.stored(), killed.processes()
+    kept, below = killed.committed(), killed.processes()
     assert str(runner.pid) in killed.measure(code=ExitCode.REFUSED)
-    assert killed.stored() == kept
+    assert killed.committed() == kept
     assert set(below) <= set(killed.processes())
     runner.kill()
     runner.wait(PATIENCE_S)
@@ -213,8 +202,8 @@ def test_a_repetition_whose_agent_is_killed_is_tried_again(killed: Killed) -> No
     assert runner.wait(PATIENCE_S) == 0
     killed.everything_ended()
     # the second try is tried again, too, where other programs disturb it
-    assert {name[-6:] for name in killed.stored()} >= {"-1.zip", "-2.zip", "1.json", "2.json"}
-    killed.ends_well(killed.stored(), tries=2 + remaining.RETRIED_LEAST)
+    assert {name[-6:] for name in killed.committed()} >= {"-1.zip", "-2.zip", "1.json", "2.json"}
+    killed.ends_well(killed.committed(), tries=2 + remaining.RETRIED_LEAST)
 
 
 def test_a_run_killed_at_any_moment_loses_nothing_it_stored(
@@ -232,7 +221,7 @@ def test_a_run_killed_at_any_moment_loses_nothing_it_stored(
         runner.kill()
         runner.wait(PATIENCE_S)
         killed.everything_ended()
-        stored = killed.stored()
+        stored = killed.committed()
         assert {name: stored.get(name) for name in kept} == kept
         kept = stored
         assert killed.names() <= {"iosweep.json", "iosweep.json.tmp", "fresh", "sets"}
@@ -264,7 +253,7 @@ def test_a_removal_killed_at_any_step_is_ended_by_the_next_run(killed: Killed) -
     for repetitions, (step, left) in enumerate(steps.items(), 1):
         killed.configure(REMOVED | {"repetitions": repetitions})  # so that there is a set again
         assert left <= killed.dies_before(*step) <= left | {"fresh"}, step
-    killed.ends_well(killed.stored())
+    killed.ends_well(killed.committed())
 
 
 def test_a_store_killed_at_any_moment_has_what_it_announced(
@@ -303,7 +292,7 @@ def test_tables_whose_merge_is_killed_are_whole_or_as_they_were(
     killed.configure(FOUR)
     killed.play()
     killed.measure()
-    stored, plan_file = killed.stored(), killed.command()[4]
+    stored, plan_file = killed.committed(), killed.command()[4]
     merge = [sys.executable, "-m", "iosweep", "tables", plan_file]
     for _ in range(rounds(2, 40)):
         kill_while(merge, killed.results, ".*.tmp", draw)
@@ -311,7 +300,7 @@ def test_tables_whose_merge_is_killed_are_whole_or_as_they_were(
     subprocess.run(merge, check=True)
     assert_whole(killed.results)
     assert len(pyarrow.parquet.read_table(killed.results / "results.parquet")) == 4
-    assert killed.stored() == stored
+    assert killed.committed() == stored
 
 
 # A target that does not answer
@@ -338,11 +327,11 @@ def test_a_target_that_hangs_ends_the_run_and_loses_nothing(hanging: Killed, mom
         hanging.configure(FOUR, target={"deadline": "30s"})  # it is also for what must succeed before
         hanging.play({"when": "rand_write", "times": 1}, {"when": "rand_write", "sleep_s": FOREVER_S})
         runner = hanging.start()
-        wait_for(lambda: len(hanging.stored()) == 2 and hanging.called() >= 3, over=over(runner))
+        wait_for(lambda: len(hanging.committed()) == 2 and hanging.called() >= 3, over=over(runner))
         os.kill(server, signal.SIGSTOP)
         all_killed(set(hanging.processes("--name=rand_write")))  # the tool fails, and the runner looks at the target
     assert runner.wait(PATIENCE_S) == ExitCode.HANGS
-    kept = hanging.stored()
+    kept = hanging.committed()
     os.kill(server, signal.SIGCONT)
     wait_for(lambda: not hanging.processes())
     hanging.configure(FOUR, target={"deadline": "60s"})

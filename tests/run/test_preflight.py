@@ -49,7 +49,7 @@ def test_a_smaller_point_runs_on_each_node_in_turn_and_all_is_recorded(job: Job)
     assert job.made.store.documents(Refusal) == {}
     assert not job.made.ours.exists()  # all is measured
     assert lock.holder(job.made.store.path / lock.NAME) is None
-    parts = job.table("node_rates")
+    parts = job.made.rows("node_rates")
     assert {part["host"] for part in parts} == {"n1", "n2"}
 
 
@@ -124,7 +124,7 @@ def test_a_tool_whose_ranks_the_launcher_cannot_start_is_missing_and_the_others_
         [missing] = job.made.store.missing().values()
         assert missing.needs == Needs(launcher="srun")
         assert {one for one in SLURM_LAUNCHERS if f" {one} " in missing.reason.partition(": set ")[2]} == remedies
-        assert {row["tool"]: row["verdict"] == "missing" for row in job.table()} == {"fio": False, "ior": True}
+        assert {row["tool"]: row["verdict"] == "missing" for row in job.made.rows()} == {"fio": False, "ior": True}
         assert not (job.made.results / "scratch").exists()
 
 

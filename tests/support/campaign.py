@@ -2,6 +2,7 @@
 real run: of one allocation (`Allocation`), or of everything through the Snakefile (`Campaign`)."""
 
 import copy
+import hashlib
 import os
 import re
 import shutil
@@ -306,14 +307,27 @@ class Allocation:
         """Results and archives, by repetition and try."""
         return sorted(f"{f.parent.name}/{f.name}" for f in self.results.glob("points/*/*"))
 
-    def rows(self) -> list[dict[str, Any]]:
-        """The table of results."""
+    def committed(self) -> dict[str, bytes]:
+        """The committed results and their archives, each as its digest says, by their names when nothing supersedes
+        them."""
+        found: dict[str, bytes] = {}
+        for file in self.results.glob("points/*/r*.json"):
+            content = file.read_bytes()
+            raw = msgspec.json.decode(content)["raw"]
+            archive = file.with_name(raw["name"]).read_bytes()
+            assert hashlib.sha256(archive).hexdigest() == raw["sha256"]
+            name = f"{file.parent.name}/{file.name.replace('.superseded', '')}"
+            found |= {name: content, name.replace(".json", ".zip"): archive}
+        return found
+
+    def rows(self, table: str = "results") -> list[dict[str, Any]]:
+        """A table, merged now."""
         Store(self.results).mark()
-        return merged(self.plan, self.results)
+        return merged(self.plan, self.results, table)
 
     def checks(self, name: str = "") -> list[dict[str, Any]]:
         """The outcomes of a check, or of all, one row for each phase of each repetition."""
-        return [row for row in merged(self.plan, self.results, "checks") if name in ("", row["check"])]
+        return [row for row in self.rows("checks") if name in ("", row["check"])]
 
     def failed(self) -> set[str]:
         """The checks that fail anywhere."""

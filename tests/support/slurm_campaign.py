@@ -245,11 +245,6 @@ class SlurmCampaign(Campaign):
     def wait_for_records(self, count: int) -> None:
         until(lambda: len(self.records()) >= count, self.over)
 
-    def committed(self) -> dict[str, bytes]:
-        """Every file of these, by its name when nothing supersedes it."""
-        files = [file for file in self.results.glob("points/*/r*") if not file.name.startswith(".")]
-        return {f"{f.parent.name}/{f.name.replace('.superseded', '')}": f.read_bytes() for f in files}
-
     def jobs(self) -> list[str]:
         """The jobs that have measured, in order."""
         return list(dict.fromkeys(record["slurm"]["job"] for record in self.records()))

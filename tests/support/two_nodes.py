@@ -4,8 +4,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet
-
 import scripted
 from campaign import SWEEP, Allocation
 from held_job import Held, Running
@@ -70,14 +68,8 @@ class Job:
             node, place = self._mounts.pop()
             self.held.cluster.run(["umount", "--lazy", place], on=node)
 
-    def table(self, name: str = "results") -> list[dict[str, Any]]:
-        """A table, merged now."""
-        self.made.rows()
-        rows: list[dict[str, Any]] = pyarrow.parquet.read_table(self.made.results / f"{name}.parquet").to_pylist()
-        return rows
-
     def outcomes(self, check: str) -> dict[str, str]:
         """tool/phase -> what a check says."""
         tools = {point.id: point.tool for point in self.made.plan.points}
-        rows = self.table("checks")
-        return {f"{tools[row['point']]}/{row['phase']}": row["outcome"] for row in rows if row["check"] == check}
+        rows = self.made.checks(check)
+        return {f"{tools[row['point']]}/{row['phase']}": row["outcome"] for row in rows}
