@@ -25,8 +25,8 @@ Capture = pytest.CaptureFixture[str]
 SWEEPS = [results_factory.sweep("s", ["seq_read", "rand_read"], {"threads_per_node": [1, 8]})]
 
 
-def night(place: Path, number: int, loss: float = 0.0, name: str = "", hours: int = 24, **made: Any) -> Path:
-    """Results of one night, with random reads lower by `loss` and a new kernel. hours: from one night to the next."""
+def night(place: Path, number: int, loss: float = 0.0, name: str = "", **made: Any) -> Path:
+    """Results of one night, with random reads lower by `loss` and a new kernel."""
 
     def speed(row: Mapping[str, Any]) -> float:
         return 1 - loss if row["phase"] == "rand_read" else 1.0
@@ -36,7 +36,7 @@ def night(place: Path, number: int, loss: float = 0.0, name: str = "", hours: in
     results_factory.make(results, made.pop("sweeps", SWEEPS), 3, number, speed=speed, nodes=[node], **made)
     table = pa.parquet.read_table(results / "results.parquet")
     at = table.schema.get_field_index("started")
-    moved = [one + timedelta(hours=hours * number) if one else None for one in table["started"].to_pylist()]
+    moved = [one + timedelta(days=number) if one else None for one in table["started"].to_pylist()]
     table = table.set_column(at, table.schema.field(at), pa.array(moved, type=table.schema.field(at).type))
     pa.parquet.write_table(table, results / "results.parquet")
     results_factory.describe_again(results)
@@ -66,23 +66,11 @@ def test_a_loss_is_said_with_what_changed_then(eight: Path, capsys: Capture, sna
 
 
 def test_two_nights_are_too_few_to_find_a_change(tmp_path: Path, capsys: Capture) -> None:
-    both = [str(night(tmp_path, 0)), str(night(tmp_path, 1, 0.5, "second", hours=1))]
+    both = [str(night(tmp_path, 0)), str(night(tmp_path, 1, 0.5, "second"))]
     assert cli.main(["history", *both]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "too few" in out
     assert all(float(share.replace(",", "")) < 100 for share in re.findall(r"± ([\d.,]+) %", out))
-
-
-def test_campaigns_of_one_day_are_told_apart_by_name_and_time(tmp_path: Path, capsys: Capture) -> None:
-    for number in range(6):
-        night(tmp_path, number, 0.3 if number >= 3 else 0.0, f"run-{number}", hours=1)
-    assert cli.main(["history", str(tmp_path)]) == 0
-    assert re.search(r"2025-06-02 \d\d:\d\d \(run-3\)", " ".join(capsys.readouterr().out.split()))
-    for number in (2, 3):
-        (tmp_path / f"{number}").mkdir()
-        (tmp_path / f"run-{number}").rename(tmp_path / f"{number}" / "run")
-    assert cli.main(["history", *map(str, sorted(tmp_path.glob("run-*"))), *(f"{tmp_path}/{n}/run" for n in "23")]) == 0
-    assert re.search(r"2025-06-02 \d\d:\d\d \(run\)", " ".join(capsys.readouterr().out.split()))
 
 
 def test_what_is_no_history_or_no_part_of_it(nights: Path, capsys: Capture) -> None:

@@ -227,10 +227,8 @@ def _moved(found: History, step: Step) -> tuple[str, str, str]:
 
 
 def between(found: History, step: Step) -> str:
-    """`2025-06-18 (night-17) and 2025-06-20 (night-19)`; with the time for campaigns of one day."""
-    ends = [found.campaigns[index] for index in (step.shift.before, step.shift.latest)]
-    form = "%Y-%m-%d" if ends[0].began.date() != ends[1].began.date() else "%Y-%m-%d %H:%M"
-    return " and ".join(f"{end.began:{form}} ({end.name})" for end in ends)
+    """`2025-06-18 23:14 (night-17) and 2025-06-20 23:14 (night-19)`"""
+    return " and ".join(found.campaigns[index].when for index in (step.shift.before, step.shift.latest))
 
 
 def level(found: History, line: Headline) -> str:
