@@ -74,7 +74,6 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Left:
 def left(there: Left, monkeypatch: pytest.MonkeyPatch) -> Left:
     """The agent is in this process."""
     monkeypatch.setattr(Agent, "call", InProcess.call)
-    monkeypatch.setattr(Agent, "call_all", InProcess.call_all)
     return there
 
 
@@ -321,7 +320,6 @@ def test_ctrl_c_stops_it_and_it_goes_on_the_next_time(left: Left, monkeypatch: p
     assert clean("--yes", "c") == 130
     assert marker_in(left.directory)
     monkeypatch.setattr(Agent, "call", InProcess.call)
-    monkeypatch.setattr(Agent, "call_all", InProcess.call_all)
     assert clean("--yes", "c") == 0
     assert not Path(left.directory).exists()
 
@@ -333,7 +331,6 @@ def test_of_a_target_that_hangs_nothing_is_removed(left: Left, monkeypatch: pyte
     monkeypatch.setattr(Agent, "call", hangs)
     assert clean("--yes", "c") == 4
     monkeypatch.setattr(Agent, "call", InProcess.call)
-    monkeypatch.setattr(Agent, "call_all", InProcess.call_all)
     assert marker_in(left.directory)
 
 

@@ -53,7 +53,6 @@ def machine_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     monkeypatch.setattr(preflight, "find", lambda tool, *_: found[tool.name])
     monkeypatch.setattr(preflight.programs, "mpiexec", lambda *_: Mpiexec("/x/mpiexec", "4.3.0"))
     monkeypatch.setattr(Agent, "call", InProcess.call)
-    monkeypatch.setattr(Agent, "call_all", InProcess.call_all)
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     monkeypatch.chdir(tmp_path)
     return Here(tmp_path, capsys)

@@ -24,7 +24,6 @@ PROFILE = "executor: iosweep\ndefault-resources: [launcher=srun, scheduler=slurm
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Agent, "call", InProcess.call)
-    monkeypatch.setattr(Agent, "call_all", InProcess.call_all)
     (tmp_path / "target").mkdir()
     (tmp_path / "x.yaml").write_text(TEXT.replace("/scratch/me", str(tmp_path / "target")))
     return tmp_path

@@ -84,9 +84,6 @@ class Asked:
         self.calls: list[tuple[Any, ...]] = []
         self.marker = marker
 
-    def call_all(self, *questions: tuple[Callable[..., object], tuple[Any, ...]]) -> list[Any]:
-        return [self.call(function, *arguments) for function, arguments in questions]
-
     def call(self, function: Callable[..., object], *arguments: Any) -> Any:
         operation = function.__name__
         assert operation in OPERATIONS

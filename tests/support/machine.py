@@ -191,9 +191,6 @@ class InProcess(Agent):
     def call(self, operation: Callable[..., Any], *arguments: Any, **_: Any) -> Any:
         return protocol.answer(operation, [msgspec.to_builtins(one) for one in arguments]).value_of(operation)
 
-    def call_all(self, *questions: Any) -> list[Any]:
-        return [self.call(operation, *arguments) for operation, arguments in questions]
-
     def hurry(self) -> None:
         pass
 

@@ -25,7 +25,6 @@ from iosweep.target import directory, identify, space, trees
 from iosweep.target.agent import Agent
 from iosweep.target.directory import FRESH, SETS, Place
 from iosweep.target.identify import FileSystem
-from iosweep.target.space import Room
 from iosweep.target.trees import Removed
 
 #: Time limit for deleted files to become free space (MooseFS: 2 to 5 s).
@@ -83,11 +82,9 @@ class CampaignDirectory:
             raise Refused(str(unsettable))
         if (ours := known.get(self.target)) and self._agent.call(directory.has_marker, self.path, ours.uuid):
             self._existing, self.uuid = ours, ours.uuid
-            marker, usage = self._agent.call_all(
-                (directory.read_owner, (self.path,)), (trees.measure_usage, (self.place,))
-            )
-            self._store.check_original(self.path, str(marker.get("results")))
-            self.present_bytes = usage["bytes"]
+            owner = self._agent.call(directory.read_owner, self.path) or {}
+            self._store.check_original(self.path, str(owner.get("results")))
+            self.present_bytes = self._agent.call(trees.measure_usage, self.place)["bytes"]
         self._agent.call(directory.check_claim, self.path, self._store.mark())
 
     def check_room(self, peak: Forecast) -> None:
@@ -157,18 +154,18 @@ class CampaignDirectory:
 
     # Space
 
-    def may_write(self, size: int, inodes: int, room: Room | None = None) -> None:
-        """Raise Refused if `size` more bytes and `inodes` more files do not fit. `room`: if it was just read."""
-        if (size or inodes) and (shortage := self._find_shortage(self.path, self._ours_bytes + size, inodes, room)):
+    def may_write(self, size: int, inodes: int) -> None:
+        """Raise Refused if `size` more bytes and `inodes` more files do not fit."""
+        if (size or inodes) and (shortage := self._find_shortage(self.path, self._ours_bytes + size, inodes)):
             raise Refused(shortage if shortage.startswith(self.path) else f"{self.path}: {shortage}")
 
-    def _find_shortage(self, where: str, size: int, inodes: int, room: Room | None = None) -> str | None:
+    def _find_shortage(self, where: str, size: int, inodes: int) -> str | None:
         """Why `size` bytes (including those already there) do not fit; None if they do. Waits a few seconds for the
         space of deleted files."""
         deleted_bytes = sum(each._deleted_bytes for each in self.together)
         end = time.monotonic() + (FREED_S if deleted_bytes else 0.0)
         while True:
-            room = room or self._agent.call(space.read_room, where)
+            room = self._agent.call(space.read_room, where)
             usage = room["space"]
             if identify.identity(room["file_system"]) != self.file_system:
                 return f"{where} is on another file system than when it began; is the target still mounted?"
@@ -183,7 +180,6 @@ class CampaignDirectory:
             if time.monotonic() > end:
                 return f"{shortage}{space.not_freed(deleted_bytes) if deleted_bytes else ''}"
             time.sleep(1)
-            room = None
 
     @property
     def _ours_bytes(self) -> int:
@@ -226,24 +222,16 @@ class CampaignDirectory:
 
     def prepare(self, below: list[str], size: int, inodes: int, empty: bool) -> list[str]:
         """Create directories below this one (`empty`: without files), and check that `size` more bytes and `inodes`
-        more files fit; returns absolute paths. Sends a single request. Raises Refused."""
-        emptied = below if empty else []
-        *removed, room, paths = self._agent.call_all(
-            *((trees.remove, (self.place, path)) for path in emptied),
-            (space.read_room, (self.path,)),
-            (trees.make_directories, (self.place, below)),
-        )
-        for path, content in zip(emptied, removed, strict=True):
-            if errors := self._count_removed(path, content)["wrong"]:
+        more files fit; returns absolute paths. Raises Refused."""
+        for path in below if empty else []:
+            if errors := self.remove(path)["wrong"]:
                 raise TargetError(errno.ENOTEMPTY, f"{path} cannot be emptied: {errors[0]}")
-        self.may_write(size, inodes, room)
-        return list(paths)
+        self.may_write(size, inodes)
+        return self._agent.call(trees.make_directories, self.place, below)
 
     def remove(self, below: str) -> Removed:
         """Remove a tree below this directory."""
-        return self._count_removed(below, self._agent.call(trees.remove, self.place, below))
-
-    def _count_removed(self, below: str, removed: Removed) -> Removed:
+        removed = self._agent.call(trees.remove, self.place, below)
         if removed["files"]:
             self._deleted_bytes += removed["bytes"]
             if not below.startswith(f"{FRESH}/"):  # files of the current repetition are not in present_bytes

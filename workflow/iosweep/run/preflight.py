@@ -136,8 +136,8 @@ def check_space(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None)
     with Agent(DEADLINE_S) as agent:
         for name, target in plan.targets.items():
             path = plan.directory_on(name)
-            requests = (space.read_room, (target.directory,)), (campaign_directory.read_owner, (path,))
-            rooms[name], owner = agent.call_all(*requests)
+            rooms[name] = agent.call(space.read_room, target.directory)
+            owner = agent.call(campaign_directory.read_owner, path)
             place = Place(path, str(owner.get("uuid"))) if owner else None
             present[name] = agent.call(trees.measure_usage, place)["bytes"] if place else 0
             if not (rooms[name]["file_system"]["writable"] or owner):  # the user who measures may have write access

@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import msgspec
 
@@ -83,12 +83,7 @@ class Agent:
         Raises TargetHangs if the deadline passes (the child is killed, and the next call starts another), Refused if
         a directory is not ours, TargetError for an error of the file system.
         """
-        return self._ask([(operation, arguments)], self._deadline_s)[0]  # type: ignore[no-any-return]
-
-    def call_all(self, *requests: tuple[Callable[..., object], tuple[object, ...]]) -> list[Any]:
-        """Run several of OPERATIONS, each with its arguments, in one request; returns their values. The first failure
-        is raised, as by `call`; later operations are skipped."""
-        return self._ask(requests, self._deadline_s)
+        return self._ask(operation, arguments, self._deadline_s)
 
     def hurry(self) -> None:
         """Wait only a few seconds for each answer from now on, because this process was asked to end."""
@@ -113,8 +108,7 @@ class Agent:
             path, cpu_list = str(directory) if directory else None, None if cpus is None else sorted(cpus)
             arguments = (argv, timeout_s, path, cpu_list, expected, token, around)
             printed = stdout.fileno(), stderr.fileno()
-            done: process.Completed
-            (done,) = self._ask([(execute, arguments)], timeout_s + _SLACK_S, printed)
+            done = self._ask(execute, arguments, timeout_s + _SLACK_S, printed)
             stdout.seek(0)
             stderr.seek(0)
             limit = process.MOST_PRINTED_BYTES
@@ -122,14 +116,14 @@ class Agent:
 
     def _ask(
         self,
-        requests: Sequence[tuple[Callable[..., object], Sequence[object]]],
+        operation: Callable[..., T],
+        arguments: Sequence[object],
         deadline_s: float,
         descriptors: Sequence[int] = (),
-    ) -> list[Any]:
+    ) -> T:
         connection = self._start()
-        encoded = [(operation.__name__, arguments) for operation, arguments in requests]
         try:
-            line = _exchange(connection, _encode_line(encoded), descriptors, deadline_s)
+            line = _exchange(connection, _encode_line((operation.__name__, arguments)), descriptors, deadline_s)
         except EOFError:
             code = self._stop()
             status = f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
@@ -139,13 +133,10 @@ class Agent:
             raise
         if line is None:
             self._stop()
-            subject = requests[0][1][0]
-            subject = subject.directory if isinstance(subject, Place) else subject
-            location = f" ({subject})" if isinstance(subject, str) else ""
-            names = ", ".join(operation.__name__ for operation, _ in requests)
-            raise TargetHangs(f"the target does not answer: no progress for {deadline_s:g} s in {names}{location}")
-        answers = zip(msgspec.convert(json.loads(line), list[Answer]), requests, strict=False)
-        return [answer.value_of(operation) for answer, (operation, _) in answers]
+            subject = arguments[0].directory if isinstance(arguments[0], Place) else arguments[0]
+            step = f"{operation.__name__} ({subject})" if isinstance(subject, str) else operation.__name__
+            raise TargetHangs(f"the target does not answer: no progress for {deadline_s:g} s in {step}")
+        return msgspec.convert(json.loads(line), Answer).value_of(operation)
 
     def _start(self) -> socket.socket:
         if self._process and self._process.poll() is not None:
@@ -255,16 +246,12 @@ def _serve(connection: socket.socket, parent: int) -> None:
         return
     protocol.on_beat(_make_beat(connection))
     while request := _receive(connection):
-        operations, descriptors = request
-        answers: list[Answer] = []
+        name, arguments, descriptors = request
         try:
             if descriptors:
                 set_death_signal(signal.SIGTERM)  # so that _exit can end the command
-                operations[0][1][:0] = [*descriptors, connection.fileno()]
-            for name, arguments in operations:
-                answers.append(protocol.answer(OPERATIONS[name], arguments))
-                if answers[-1].has_failed:
-                    break
+                arguments[:0] = [*descriptors, connection.fileno()]
+            answer = protocol.answer(OPERATIONS[name], arguments)
         except process.Abandoned:
             return
         finally:
@@ -273,7 +260,7 @@ def _serve(connection: socket.socket, parent: int) -> None:
             if descriptors:
                 set_death_signal(signal.SIGKILL)
         try:
-            connection.sendall(_encode_line(answers))
+            connection.sendall(_encode_line(answer))
         except ConnectionError:
             return
 
@@ -323,8 +310,8 @@ OPERATIONS = protocol.by_name(
 )
 
 
-def _receive(connection: socket.socket) -> tuple[list[tuple[str, list[object]]], list[int]] | None:
-    """Receive the next request: its operations and descriptors; None at the end of the connection."""
+def _receive(connection: socket.socket) -> tuple[str, list[object], list[int]] | None:
+    """Receive the next request: its operation, arguments and descriptors; None at the end of the connection."""
     line, descriptors = b"", []
     while not line.endswith(b"\n"):
         try:
@@ -335,7 +322,7 @@ def _receive(connection: socket.socket) -> tuple[list[tuple[str, list[object]]],
             return None
         line += chunk
         descriptors += received
-    return msgspec.convert(json.loads(line), list[tuple[str, list[object]]]), descriptors
+    return (*msgspec.convert(json.loads(line), tuple[str, list[object]]), descriptors)
 
 
 def _make_beat(connection: socket.socket) -> Callable[[], None]:

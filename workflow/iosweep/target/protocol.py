@@ -42,10 +42,6 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     errno: int = 0
     error: str | None = None
 
-    @property
-    def has_failed(self) -> bool:
-        return self.refused is not None or self.error is not None
-
     def outcome(self, operation: Callable[..., T]) -> T | Refused | TargetError:
         """The value, or the exception that stands for the error."""
         if self.refused is not None:
