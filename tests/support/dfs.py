@@ -83,7 +83,6 @@ class Dfs:
         #: The machines: first the metadata server, if there is one.
         self.servers = (("m1",) if kind == "moosefs" else ()) + DATA
         self.state = cluster.state / "dfs"
-        self._off: set[str] = set()
 
     def __enter__(self) -> Self:
         """Bring it up, mounted everywhere: MooseFS in about 3 s, GlusterFS in 9. ClusterError if that fails."""
@@ -114,7 +113,7 @@ class Dfs:
         up = [member for member in CLIENTS if member == "head" or member not in self.cluster.killed]
         for member in up:
             self.umount(member)
-        for server in set(self.servers) - self._off:
+        for server in self.servers:
             with contextlib.suppress(KeyError, ProcessLookupError):
                 self.cluster.kill_node(server)
         for member in up:
@@ -124,9 +123,7 @@ class Dfs:
     def repair(self) -> None:
         """Undo what the verbs below have done, and wait until every client can write: for the next test."""
         for server in self.servers:
-            if server in self._off:
-                self.power_on(server)
-            elif not self.daemons(server):
+            if not self.daemons(server):
                 self.start(server)
             else:
                 self._signal(signal.SIGCONT, self.daemons(server))
@@ -156,17 +153,6 @@ class Dfs:
         else:
             command = ["glusterd", "--log-level=WARNING"]
         self._daemon(command, server)
-
-    def power_off(self, server: str) -> None:
-        """The machine is gone: nothing answers, nothing is refused. Its disk stays as the kernel has written it."""
-        self.cluster.run(["ip", "link", "set", f"link-{server}", "down"])  # first, or connections are closed properly
-        self.cluster.kill_node(server)
-        self._off.add(server)
-
-    def power_on(self, server: str) -> None:
-        self._boot(server)
-        self._off.discard(server)
-        self.start(server)
 
     def fill(self) -> None:
         """Take what is left of the disks of data servers, as other users' files do, while something is written."""

@@ -303,12 +303,10 @@ class Cluster:
         key.write_bytes(os.urandom(128))
 
     def machine(self, name: str, address: str, program: Path) -> None:
-        """Add a member on the bridge that is no node of Slurm, or start one again. `program`: its process 1, which is
-        started as member.py is. `popen` and `run` work on it, and `kill_node` ends it."""
-        hosts = self.state / "hosts"
-        if f" {name}\n" not in hosts.read_text():
-            with hosts.open("a") as file:
-                file.write(f"{address} {name}\n")
+        """Add a member on the bridge that is no node of Slurm. `program`: its process 1, which is started as member.py
+        is. `popen` and `run` work on it, and `kill_node` ends it."""
+        with (self.state / "hosts").open("a") as file:
+            file.write(f"{address} {name}\n")
         self._boot(name, program=program)
 
     def _boot(self, *names: str, program: Path = RECIPE / "member.py") -> None:

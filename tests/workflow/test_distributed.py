@@ -45,7 +45,6 @@ HIT: dict[str, Any] = NODES | {
 FAULTS: dict[str, Callable[[Dfs], object]] = {
     "data-server-stopped": lambda dfs: dfs.stop("s1"),
     "data-server-killed": lambda dfs: dfs.kill("s1"),
-    "data-server-off": lambda dfs: dfs.power_off("s1"),
     "metadata-killed": lambda dfs: dfs.kill("m1"),
     "full": lambda dfs: dfs.fill(),
 }
