@@ -1,7 +1,7 @@
 # Everything a contributor runs. The work is in scripts/; here is only what belongs together.
 #   PYTHON=python3.12      another interpreter than the first on PATH of version 3.11 or newer
 #   APT=0                  install no system package, whatever is missing
-#   REQUIRE=all            a test that is skipped fails (or a list: REQUIRE=fio,chromium)
+#   REQUIRE=all            a test that is skipped fails
 #   ARGS="-k plan -x"      further arguments for pytest; for cluster: --workers N, -- COMMAND
 #   ARGS="--seed 7"        what is random, but for Hypothesis, as a run of `make soak` had it
 .DEFAULT_GOAL := help
@@ -19,7 +19,7 @@ override SOAKED := $(MOOSEFS) $(GLUSTERFS) mkfs.btrfs:btrfs-progs mkfs.xfs:xfspr
 override install_each = for name in $(1); do \
 	command -v $${name%:*} >/dev/null || scripts/debian-packages $${name\#*:} || :; done
 # Three at a time: one of them waits for the stories on clusters, mostly.
-override PYTEST = $(RUN) python -m pytest --numprocesses=3 -m "unit or local or cluster" $(if $(REQUIRE),--require=$(REQUIRE)) $(ARGS)
+override PYTEST = $(RUN) python -m pytest --numprocesses=3 -m "unit or local or cluster" $(if $(REQUIRE),--require-all) $(ARGS)
 export PYTHON APT
 # Hundreds of programs are started, and each would compile its libraries.
 unexport PYTHONDONTWRITEBYTECODE

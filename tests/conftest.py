@@ -1,8 +1,6 @@
 """What every test may use, and what happens to tests that cannot run on this machine.
 
-A skip is loud: the reasons stand together at the end of the run. With `--require=all` a skip is a failure,
-with `--require=fio,chromium` only one whose reason starts with such a name and a colon, as those of the
-fixtures here do.
+A skip is loud: the reasons stand together at the end of the run. With `--require-all` a skip is a failure.
 """
 
 import ctypes
@@ -60,7 +58,7 @@ LONGEST = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("iosweep")
-    group.addoption("--require", default="", metavar="all|NAME,...", help="skips that count as failures")
+    group.addoption("--require-all", action="store_true", help="a test that is skipped fails")
     group.addoption("--soak", action="store_true", help="only what is random or repeats, with its long counts")
     group.addoption("--seed", type=int, metavar="N", help="of what is random; default: 1, and drawn with --soak")
 
@@ -82,9 +80,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.seed = random.SystemRandom().randrange(10**6) if config.getoption("soak") else 1
     if config.option.collectonly:
         config.option.warn_unused_snapshots = True  # nothing is run, so none is used
-    if config.getoption("require"):
-        # A module that is refused its skip must not keep all the others from running.
-        config.option.continue_on_collection_errors = True
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -123,7 +118,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if not item.get_closest_marker(name := tier(item)):
             item.add_marker(name)
-    # Deselected and not skipped: they are left out on purpose, so --require has nothing to say about them.
+    # Deselected and not skipped: they are left out on purpose, so --require-all has nothing to say about them.
     soak = config.getoption("soak")
     left_out = [item for item in items if (not repeats(item) if soak else item.get_closest_marker("soak"))]
     gone = set(left_out)
@@ -177,33 +172,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Skips of tests: from a mark, from a fixture, from the test itself. A failure names the seed."""
     report = yield
-    refuse_skip(item.config, report)
+    if report.skipped and item.config.getoption("require_all"):
+        report.outcome, report.longrepr = "failed", f"required here, but skipped: {skip_reason(report)}"
     if report.failed and "draw" in getattr(item, "fixturenames", ()):
         report.sections.append(("seed", f"the same again: --seed {item.config.option.seed}"))
     return report
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Skips of whole modules."""
-    report = yield
-    refuse_skip(collector.config, report)
-    return report
-
-
-def refuse_skip(config: pytest.Config, report: pytest.TestReport | pytest.CollectReport) -> None:
-    if not report.skipped or hasattr(report, "wasxfail"):  # an expected failure is reported as skipped, too
-        return
-    required = config.getoption("require").split(",")
-    reason = skip_reason(report)
-    if "all" in required or reason.partition(":")[0] in required:
-        report.outcome = "failed"
-        report.longrepr = f"required here, but skipped: {reason}"
-
-
-def skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+def skip_reason(report: pytest.TestReport) -> str:
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     return reason.removeprefix("Skipped: ")
 
