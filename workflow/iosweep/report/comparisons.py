@@ -16,8 +16,8 @@ from iosweep.report import page
 
 #: Half width of the drawing of an interval, in drawing units.
 _HALF = 100.0
-#: Possible changes at the ends of a drawing, as shares: to hold all intervals; else to hold the changes.
-_NARROW, _WIDE = (0.05, 0.10, 0.15, 0.20, 0.25), (0.25, 0.5, 1.0)
+#: Possible changes at the ends of a drawing, as shares.
+_EDGES = (0.05, 0.10, 0.15, 0.20, 0.25, 0.5, 1.0)
 #: Verdict -> CSS class with its color.
 _CLASSES: dict[Verdict, str] = {
     "worse": "invalid", "better": "valid", "differs": "suspect", "same": "missing", "undecided": "missing",
@@ -36,14 +36,10 @@ def _part(versus: Versus) -> dict[str, object]:
     """Values of a comparison for the template. matters: half width of the band of differences that do not matter, in
     drawing units; edge: the change at the ends of the drawing, `±10 %`."""
     found = versus.found
-    # the ends of the drawings hold all intervals; if these exceed 25 %, the certain changes
-    drawn = [one.estimate for one in (*found.groups, *found.singles) if one.estimate and one.estimate.tells]
-    widest = max((abs(end) for estimate in drawn for end in comparison.ends(estimate)), default=0.0)
-    steps: tuple[float, ...] = _NARROW
-    if widest > _NARROW[-1]:
-        certain = [one.estimate for one in found.explained if one.estimate and one.estimate.tells]
-        widest, steps = max(abs(estimate.share) for estimate in certain or drawn), _WIDE
-    edge = next((step for step in steps if widest <= step), steps[-1])
+    # the ends of the drawings hold the intervals of the changes; without any, all intervals
+    drawn = [one.estimate for one in found.explained or (*found.groups, *found.singles) if one.estimate]
+    widest = max((abs(end) for one in drawn if one.tells for end in comparison.ends(one)), default=0.0)
+    edge = next((step for step in _EDGES if widest <= step), _EDGES[-1])
     singles = sorted(found.singles, key=lambda one: list(comparison.SYMBOLS).index(one.verdict))
     return {
         "versus": versus,
