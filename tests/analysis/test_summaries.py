@@ -140,19 +140,14 @@ class TestReasons:
 
 
 class TestQuantities:
-    @pytest.mark.parametrize(
-        ("value", "units", "text"),
-        [
+    def test_a_figure_has_the_unit_that_it_is_read_in(self) -> None:
+        for value, units, text in (
             (1.5 * G, formats.THROUGHPUT, "1.50 GiB/s"),
             (123_456, formats.IOPS, "123 k IOPS"),
             (1.234e-3, formats.LATENCY, "1.23 ms"),
             (0, formats.IOPS, "0 IOPS"),
-        ],
-    )
-    def test_a_figure_has_the_unit_that_it_is_read_in(
-        self, value: float, units: tuple[formats.Unit, ...], text: str
-    ) -> None:
-        assert formats.quantity(value, units) == text
+        ):
+            assert formats.quantity(value, units) == text
 
     def test_the_range_is_shown_where_repetitions_do_not_agree(self) -> None:
         """Their interval is that of their phase, and not theirs."""
@@ -210,13 +205,6 @@ class TestChoice:
         )  # as in the tables, where the suspect repetition counts
         # a point that is mostly disturbed or failed cannot be chosen
         assert best(doubted(disturbed, "p4", 1, 2)).result.point == "p2"
-
-    def test_a_confirmed_figure_is_of_the_fresh_repetitions_alone(self) -> None:
-        found = best([*rows(), *rows({4: [150.0, 151.0, 149.0]}, confirms=True)])
-        assert (found.result.point, found.confirmed, found.metric.n) == ("p4", True, 3)
-        assert found.metric.figure == pytest.approx(150, rel=1e-4)
-        assert found.result.metrics["ops_per_s"].figure == pytest.approx(202.0, rel=1e-3)  # points stay comparable
-        assert found.result.used == 3
 
     def test_fresh_repetitions_in_doubt_count_and_invalid_ones_confirm_nothing(self) -> None:
         assert not best([*rows(), *rows({4: [150.0]}, confirms=True, verdict="invalid")]).confirmed

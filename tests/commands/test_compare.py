@@ -9,7 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 import results_factory as factory
-from iosweep.commands import cli, compare
+from iosweep.commands import cli
 
 Capture = pytest.CaptureFixture[str]
 SWEEPS = [
@@ -165,21 +165,11 @@ def test_campaigns_of_one_name_are_told_apart_and_names_drive_no_terminal(place:
     assert "results.parquet" in capsys.readouterr().err
 
 
-def test_a_page_is_written_also_where_the_reader_of_the_text_has_left(
-    place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert cli.main(["compare", "before", "after", "--html", "page.html"]) == 0
-    assert capsys.readouterr().out.endswith("\npage: page.html\n")
+def test_a_page_is_written_beside_the_text(place: Path, capsys: Capture) -> None:
+    for _ in range(2):  # in place of the last one
+        assert cli.main(["compare", "before", "after", "--html", "page.html"]) == 0
+        assert capsys.readouterr().out.endswith("\npage: page.html\n")
     assert "Random reads at 4 KiB" in (place / "page.html").read_text(encoding="utf-8")
-    assert cli.main(["compare", "before", "after", "--html", "page.html"]) == 0  # in place of the last one
     (place / "sweep.yaml").write_text("campaign: c\n")
     assert cli.main(["compare", "before", "after", "--html", "sweep.yaml"]) == 2
     assert (place / "sweep.yaml").read_text() == "campaign: c\n"
-
-    def left(*_: object) -> None:
-        raise BrokenPipeError
-
-    monkeypatch.setattr(compare, "_show", left)
-    with pytest.raises(BrokenPipeError):
-        compare.run(cli._parse(["compare", "before", "after", "--html", "other.html"]))
-    assert (place / "other.html").exists()

@@ -75,13 +75,6 @@ def test_what_is_skipped_has_a_reason(plan: Plan) -> None:
     assert (found.unneeded, found.now) == ({depth(plan, 16): SKIPPED}, {depth(plan, 32): [1, 2]})
 
 
-def test_a_curve_that_is_flat_and_then_rises_is_climbed_to_its_end(plan: Plan) -> None:
-    stepped = {1: [1.0] * 2, 2: [1.0] * 2, 4: [1.0] * 2, 32: [2.0] * 2}
-    found = open_repetitions(plan, measured(plan, stepped), ())["1-node"]
-    assert found.unneeded == {}
-    assert (found.now, found.later) == ({depth(plan, 8): [1, 2]}, {depth(plan, 16): 2})
-
-
 def test_a_point_that_another_sweep_asks_for_is_measured(tmp_path: Path) -> None:
     text = document(axes={"queue_depth": DEPTHS}, repetitions=1, ramp=RAMP)
     text["sweeps"].append(text["sweeps"][0] | {"name": "whole", "axes": {"queue_depth": [16]}})
