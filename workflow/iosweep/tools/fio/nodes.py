@@ -15,7 +15,7 @@ from iosweep.histograms import Histogram, NodeRate, Series
 from iosweep.tools import Evidence, Parsed, Phase, Step, Streams
 from iosweep.tools.fio import output, series
 from iosweep.tools.fio.command import argv
-from iosweep.tools.fio.output import NodeReport, together
+from iosweep.tools.fio.output import NodeReport, figures_of
 from iosweep.tools.fio.records import UNREADABLE, Host, reason
 from iosweep.tools.fio.series import Log, Unreadable
 from iosweep.units import human_size
@@ -67,7 +67,8 @@ def parse(streams: Streams, step: Step, phase: Phase) -> Parsed:
     windows, error_s = _windows(hosts, nodes)
     try:
         begins, ends = ([window[at] for window in windows.values()] for at in (0, 1))
-        figures = together(nodes, phase, max(ends) - min(begins))  # from the first I/O of any to the last
+        window_s = max(ends) - min(begins)  # from the first I/O of any to the last
+        figures = figures_of([parts for _, parts in nodes.values()], phase, window_s)
     except UNREADABLE as error:
         return Parsed(version, {}, evidence, [f"the nodes' outputs cannot be put together: {reason(error)}"])
     figures["start_skew_s"] = max(begins) - min(begins)

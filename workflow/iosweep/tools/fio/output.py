@@ -79,7 +79,7 @@ def of_entry(
     try:
         directions = {name: job.direction(name) for name in wanted}
         parts = {name: part for name, part in directions.items() if wanted[name]}
-        figures = _figures(parts, phase)
+        figures = figures_of([parts], phase)
         latencies = latency_histogram(parts.values(), phase.kind == "metadata")
     except UNREADABLE as error:
         return Parsed(version or None, {}, Evidence(messages=messages), [reason(error)]), {}
@@ -107,51 +107,37 @@ def of_entry(
     return Parsed(version or None, figures, evidence, []), parts
 
 
-def _figures(parts: Parts, phase: Phase) -> dict[str, float]:
-    asked = list(parts.values())
+def figures_of(nodes: Sequence[Parts], phase: Phase, window_s: float | None = None) -> dict[str, float]:
+    """Figures of one node or several: rates over the window from the first I/O of any to the last. Without it they are
+    the sums of the nodes' own, as fio and WEKA's page have them."""
+    directions = {name: [parts[name] for parts in nodes] for name in nodes[0]}
+    every = [part for parts in directions.values() for part in parts]
     figures: dict[str, float] = {
-        "ops": sum(part.total_ios for part in asked),
-        "ops_per_s": sum(part.iops for part in asked),
-        "runtime_s": max(part.runtime for part in asked) / 1000,
+        "ops": sum(part.total_ios for part in every),
+        "ops_per_s": sum(part.iops for part in every),
+        "runtime_s": max(part.runtime for part in every) / 1000,
     }
-    sampled = sum(part.iops_mean for part in asked)
+    sampled = sum(part.iops_mean for part in every)
     # for some groups of jobs fio's iops_mean is that of one worker: then it is left out
     if abs(sampled - figures["ops_per_s"]) <= 0.1 * figures["ops_per_s"]:
         figures["sampled_ops_per_s"] = sampled
     if phase.kind == "data":
-        figures["bandwidth_bytes_per_s"] = 0.0
-        for name, part in parts.items():
-            rate = float(part.bw_bytes)
-            figures["bandwidth_bytes_per_s"] += rate
-            figures[f"{name}_bandwidth_bytes_per_s"] = rate
-            figures[f"{name}_ops_per_s"] = part.iops
-            figures["bytes_read" if name == "read" else "bytes_written"] = part.io_bytes
-    return figures | latency_columns({name: [part] for name, part in parts.items()}, phase.kind == "metadata")
-
-
-def together(nodes: Mapping[str, NodeReport], phase: Phase, window_s: float | None = None) -> dict[str, float]:
-    """Figures of all nodes: rates over the window from the first I/O of any to the last. Without it they are the sums
-    of the nodes' own, as fio and WEKA's page have them."""
-    every = [parsed.figures for parsed, _ in nodes.values()]
-    figures = {
-        name: sum(figures[name] for figures in every)
-        for name in every[0]
-        if name in ("ops", "bytes_read", "bytes_written") or name.endswith("ops_per_s") or "bandwidth" in name
-        if all(name in figures for figures in every)
-    }
-    figures["runtime_s"] = max(figures["runtime_s"] for figures in every)
-    figures["sum_of_rates_ops_per_s"] = figures["ops_per_s"]
-    directions = {name: [parts[name] for _, parts in nodes.values()] for name in next(iter(nodes.values()))[1]}
+        figures["bandwidth_bytes_per_s"] = float(sum(part.bw_bytes for part in every))
+        for name, parts in directions.items():
+            figures[f"{name}_bandwidth_bytes_per_s"] = float(sum(part.bw_bytes for part in parts))
+            figures[f"{name}_ops_per_s"] = sum(part.iops for part in parts)
+            figures["bytes_read" if name == "read" else "bytes_written"] = sum(part.io_bytes for part in parts)
+    figures |= latency_columns(directions, phase.kind == "metadata")
+    if not window_s:
+        return figures
+    figures |= {"sum_of_rates_ops_per_s": figures["ops_per_s"], "ops_per_s": figures["ops"] / window_s}
     if phase.kind == "data":
         figures["sum_of_rates_bytes_per_s"] = figures["bandwidth_bytes_per_s"]
-    if window_s:
-        figures["ops_per_s"] = figures["ops"] / window_s
-    if window_s and phase.kind == "data":
         for name, parts in directions.items():
             figures[f"{name}_ops_per_s"] = sum(part.total_ios for part in parts) / window_s
             figures[f"{name}_bandwidth_bytes_per_s"] = sum(part.io_bytes for part in parts) / window_s
         figures["bandwidth_bytes_per_s"] = sum(figures[f"{name}_bandwidth_bytes_per_s"] for name in directions)
-    return figures | latency_columns(directions, phase.kind == "metadata")
+    return figures
 
 
 # -- what fio says of its options --------------------------------------------------------------------------------------
@@ -428,17 +414,12 @@ def _row(reports: Sequence[_Report], doubts: list[str]) -> Row:
     options, phase, parameters = reports[0].options, reports[0].phase, reports[0].parameters
     each_host = Counter((one.entry.hostname, one.entry.port) for one in reports)
     workers = (_size(options, "numjobs") or 1) if max(each_host.values()) == 1 else 1  # of an entry
-    nodes = {str(number): _checked(one, workers) for number, one in enumerate(reports)}
-    if len(nodes) == 1:
-        figures = dict(nodes["0"][0].figures)
-    else:
-        figures = {name: value for name, value in together(nodes, phase).items() if not name.startswith("sum_of_")}
-        runtimes = [parsed.figures["runtime_s"] for parsed, _ in nodes.values()]
-        if max(runtimes) - min(runtimes) > 0.02 * max(runtimes):
-            span = f"{min(runtimes):.2f} to {max(runtimes):.2f} s"
-            doubts.append(
-                f"the {len(nodes)} reports ran for {span}: their rates, which are added up, are of other times"
-            )
+    nodes = [_checked(one, workers) for one in reports]
+    figures = figures_of([parts for _, parts in nodes], phase)
+    runtimes = [parsed.figures["runtime_s"] for parsed, _ in nodes]
+    if max(runtimes) - min(runtimes) > 0.02 * max(runtimes):
+        span = f"{min(runtimes):.2f} to {max(runtimes):.2f} s"
+        doubts.append(f"the {len(nodes)} reports ran for {span}: their rates, which are added up, are of other times")
     tasks, hosts = workers * len(reports), len({one.entry.hostname for one in reports})
     row: Row = {**parameters, **figures, "tasks": tasks}
     row |= {} if tasks % hosts else {"threads_per_node": tasks // hosts}
@@ -452,7 +433,7 @@ def _row(reports: Sequence[_Report], doubts: list[str]) -> Row:
     doubts += _doubts(row, reports[0])
     # timed workers run for the same time; those that a size ends do one by one
     least = 0.9 if "phase_time_s" in row else 0.75
-    if any(0 < parsed.evidence.worker_seconds < least * workers * ran_s for parsed, _ in nodes.values()):
+    if any(0 < parsed.evidence.worker_seconds < least * workers * ran_s for parsed, _ in nodes):
         doubts.append(f"not all of {workers} workers ran for the whole time: some ended early, or did not run")
     return row
 
