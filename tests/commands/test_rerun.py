@@ -10,6 +10,7 @@ import pytest
 
 import records
 import results_factory
+from campaign import Made, document, keep_plan, make
 from iosweep.commands import cli
 from iosweep.store.record import Missing, Needs
 from iosweep.store.store import Store
@@ -146,3 +147,16 @@ def test_missing_points_are_opened_by_missing_alone(rerun: Callable[..., int]) -
 def test_nothing_to_open_is_an_error(store: Store) -> None:
     assert cli.main(["rerun", "--suspect"]) == 0
     assert cli.main(["rerun", "--suspect"]) == 1
+
+
+def test_what_is_side_by_side_is_opened_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = make(tmp_path, document(axes={"queue_depth": [1, 4]}, side_by_side="queue_depth"))
+    made = Made(tmp_path, plan)
+    keep_plan(plan, made.results)
+    for number in (1, 2):
+        for point in plan.points:
+            made.measure(point, number)
+    made.store.supersede(made.store.repetitions_of(plan.points[1].id)[2])
+    assert cli.main(["rerun", plan.points[0].id]) == 0
+    assert made.store.repetitions() == {}

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 import records
+from campaign import Made, document, make
 from iosweep.errors import Refused
 from iosweep.files import documents
+from iosweep.plan.model import Plan
 from iosweep.store import store as store_module
 from iosweep.store.record import ClaimedTarget, Missing, Needs, Record, RecordHead, Refusal
-from iosweep.store.store import Store, unpack_archive
+from iosweep.store.store import Store, name_taken, unpack_archive
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
 RAW = {"rand_read.stdout": b"{}" * 100, "rand_read.summary": b"[]" * 9, "rand_read.stderr": b"x"}
@@ -274,3 +276,27 @@ def test_the_name_of_a_new_directory_is_synced(store: Store, monkeypatch: pytest
     assert str(points) in synced
     store.put("builds", "b", {"tools": {}})
     assert str(store.path) in synced
+
+
+def test_a_target_that_has_moved_is_another_one(tmp_path: Path) -> None:
+    def planned(**places: str) -> Plan:
+        targets = {name: {"directory": place} for name, place in places.items()}
+        (tmp_path / "x.yaml").unlink(missing_ok=True)
+        given = document(axes={"target": sorted(places)}) | {"targets": targets}
+        return make(tmp_path, {key: value for key, value in given.items() if key != "target"})
+
+    first = planned(a="/a", b="/b")
+    made = Made(tmp_path, first)
+    for point in first.points:
+        made.measure(point)
+    taken = {
+        name: name_taken(made.store, plan, made.store.repetitions())
+        for name, plan in {
+            "same": first,
+            "one more": planned(a="/a", b="/b", c="/c"),
+            "b moved": planned(a="/a", b="/c"),
+            "swapped": planned(a="/b", b="/a"),
+        }.items()
+    }
+    assert [name for name, why in taken.items() if why] == ["b moved", "swapped"]
+    assert "holds 1 repetition on /b; choose another name" in str(taken["b moved"])

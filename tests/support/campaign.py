@@ -146,7 +146,7 @@ class Made:
              "verdict": "valid", "reasons": [], "argv": ["fio"]}
             for n, phase in enumerate(point.phases)
         ]  # fmt: skip
-        known = {"target": {"directory": self.plan.targets[""].directory}, "phases": phases, "repetition": 1}
+        known = {"target": {"directory": self.plan.targets[point.target].directory}, "phases": phases, "repetition": 1}
         return records.record(point.id, **known | {"started": iso(began), "ended": iso(self.clock)} | more)
 
     def measure(self, point: Point, number: int = 1, *times: float, **more: Any) -> None:

@@ -5,11 +5,13 @@ They are named by point, or chosen by verdict. Their results are kept as superse
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import say
@@ -67,7 +69,7 @@ def run(arguments: Namespace) -> int:
             opened.add(store.path)
         say(f"{store.path}: {human_count(len(missing), 'missing point')} will be measured by the next run")
     counts: Counter[str] = Counter()
-    for store, repetition in chosen:
+    for store, repetition in _with_sides(chosen):
         try:
             store.supersede(repetition)
         except OSError as error:  # a mount point, or no permission
@@ -83,6 +85,21 @@ def run(arguments: Namespace) -> int:
             name = shlex.quote(arguments.campaign or path.name)
             say(f"`iosweep report {name}` refreshes the tables and the report before that")
     return 0
+
+
+def _with_sides(chosen: Sequence[tuple[Store, RecordHead]]) -> list[tuple[Store, RecordHead]]:
+    """With the same repetitions of points side by side: pairs are measured at one time."""
+    sides: dict[Path, Mapping[str, Sequence[str]]] = {}
+    for path in {store.path for store, _ in chosen}:
+        with contextlib.suppress(CommandError):  # no plan: nothing is known of it
+            sides[path] = campaigns.plan_of(path).side_by_side
+    found = {
+        (store.path, point, one.repetition): (store, member)
+        for store, one in chosen
+        for point in sides.get(store.path, {}).get(one.point, (one.point,))
+        if (member := store.repetitions_of(point).get(one.repetition))
+    }
+    return list(found.values())
 
 
 def _of_verdict(store: Store, verdicts: Sequence[str]) -> list[RecordHead]:

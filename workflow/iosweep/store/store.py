@@ -434,12 +434,18 @@ def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, Recor
         return str(error)
     if (marker := store.whole(Marker)) and marker.campaign != plan.campaign:
         return f"{store.path} holds the results of the campaign `{printable(marker.campaign)}`; choose another name"
-    measured = {repetition.target.directory for of_point in stored.values() for repetition in of_point.values()}
-    same = not measured.isdisjoint(target.directory for target in plan.targets.values())
-    if not measured or (same and any(point.id in stored for point in plan.points)):
+    measured = [repetition.target.directory for of_point in stored.values() for repetition in of_point.values()]
+    known = [
+        (repetition.target.directory, plan.targets[point.target].directory)
+        for point in plan.points
+        for repetition in stored.get(point.id, {}).values()
+    ]
+    moved = [before for before, now in known if before != now]  # one of several targets, too
+    if not measured or (known and not moved):
         return None
-    count = human_count(sum(map(len, stored.values())), "repetition")
-    extent = "of other points" if same else f"on {some(sorted(measured), 3)}"
+    others = moved or [place for place in measured if place not in {t.directory for t in plan.targets.values()}]
+    extent = f"on {some(sorted({*others}), 3)}" if others else "of other points"
+    count = human_count(len(others or measured), "repetition")
     return f"{store.path} holds {count} {extent}; choose another name, or move {store.path} away"
 
 
