@@ -190,31 +190,6 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     return made
 
 
-def test_tools_that_are_not_built_yet(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nosuch")  # what is on PATH is not asked
-    found = site.load()
-    assert found.tools
-    assert found.tools.file.match("tools/*/tools.json")
-    assert found.text("1-node").startswith("1 node: 2 points, 2 repetitions left, ")
-    assert not Path("tools").exists()
-    site.measure("0f3a")
-    assert site.left() == 2  # no result is of tools that are not built
-
-
-def test_results_of_the_present_build(site: Site) -> None:
-    site.build(fio="0f3a")
-    assert site.left() == 2
-    site.measure("0f3a")
-    assert site.left() == 0
-    site.build(fio="77b1", ior="0f3a")  # another build: its results are stale
-    assert site.left() == 2
-    site.build(fio="0f3a")
-    site.own.write_text(f"# more\n{spack_yaml()}")  # the same
-    assert site.left() == 0
-    site.own.write_text(spack_yaml(specs=("fio@3.36",)))  # which is not built yet
-    assert site.left() == 2
-
-
 def test_results_on_nodes_are_held_to_the_build(site: Site) -> None:
     """What Spack has built is the same everywhere, where what is on the PATH of nodes is not known."""
     cluster: dict[str, Any] = {"site": SRUN}
