@@ -123,7 +123,7 @@ def test_a_healthy_cluster_has_nothing_wrong_and_nothing_is_left_behind(here: Si
 
 
 def test_what_is_wrong_in_profile_and_configuration_is_named(here: Site) -> None:
-    here.profile(slurm_partition="short", runtime=60, licenses="gpfs")
+    here.profile(slurm_partition="small", runtime=60, licenses="gpfs")
     here.configure(nodes=3)
     assert outcomes(here.doctor())["submission"] == "wrong"
     here.profile("iosweep-poll-seconds: 9\n", runtime="01:00:00", launcher="hydra", licence="pfs")
@@ -135,22 +135,22 @@ def test_what_is_wrong_in_profile_and_configuration_is_named(here: Site) -> None
 
 
 def test_a_node_that_sees_other_directories_is_named(here: Site) -> None:
-    on, package = here.cluster.on, Path(iosweep.__file__).parent
+    run, package = here.cluster.run, Path(iosweep.__file__).parent
     places = (here.place / "target", here.place / "locks", package)
     try:
         for place in places:
-            on("n2", ["mount", "-t", "tmpfs", "none", place])
+            run(["mount", "-t", "tmpfs", "none", place], on="n2")
         found = here.doctor()
         assert "n2: " in found["nodes"][0].seen and found["nodes"][0].outcome == "wrong"
-        on("n2", ["umount", package])
+        run(["umount", package], on="n2")
         found = here.doctor()
         assert "n2 " in found["nodes"][0].seen and found["nodes"][0].outcome == "wrong"
-        on("n2", ["mount", "-t", "tmpfs", "none", here.place])
+        run(["mount", "-t", "tmpfs", "none", here.place], on="n2")
         found = here.doctor()
         assert "n2: " in found["target"][0].seen and found["target"][0].outcome == "wrong"
     finally:
         for place in (here.place, *places):
-            on("n2", ["umount", place], check=False)
+            run(["umount", place], on="n2", check=False)
 
 
 def test_it_does_not_wait_for_busy_or_drained_nodes(here: Site) -> None:
