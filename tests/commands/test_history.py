@@ -3,13 +3,11 @@
 import re
 import shutil
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
@@ -33,14 +31,8 @@ def night(place: Path, number: int, loss: float = 0.0, name: str = "", **made: A
 
     results = place / (name or f"night-{number:02}")
     node = results_factory.NODE | {"kernel": "6.9" if loss else "6.1"}
-    results_factory.make(results, made.pop("sweeps", SWEEPS), 3, number, speed=speed, nodes=[node], **made)
-    table = pa.parquet.read_table(results / "results.parquet")
-    at = table.schema.get_field_index("started")
-    moved = [one + timedelta(days=number) if one else None for one in table["started"].to_pylist()]
-    table = table.set_column(at, table.schema.field(at), pa.array(moved, type=table.schema.field(at).type))
-    pa.parquet.write_table(table, results / "results.parquet")
-    results_factory.describe_again(results)
-    return results
+    made = {"sweeps": SWEEPS, "speed": speed, "nodes": [node], "day": number} | made
+    return results_factory.make(results, repetitions=3, seed=number, **made)
 
 
 @pytest.fixture(scope="module")

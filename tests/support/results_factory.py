@@ -185,6 +185,7 @@ def _make(
     speed: Speed = lambda row: 1.0,
     place: Place | None = None,
     build: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda row: PATH,
+    day: int = 0,
 ) -> Made:
     """With several nodes, each of them measures every repetition by itself, unless `place` says which ones do."""
     draw = random.Random(seed)
@@ -206,6 +207,8 @@ def _make(
                 rows[point] = [row for one_row in built if (row := _spoilt(one_row, spoil))]
         described.append(_describe(one, points, repetitions))
     flat = [row | {"campaign": campaign} for of_point in rows.values() for row in of_point]
+    for row in flat:
+        row["started"] = row["started"] and row["started"] + timedelta(days=day)
     documents = {programs.build_key(own): own for row in flat if row["build"] for own in [build(row)]}
     keys = {node["host"]: node["node"] for node in nodes}
     about = {
