@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 from pathlib import Path
 from statistics import median, median_low
 from typing import Literal
@@ -215,7 +216,10 @@ def compare(matched: Matched, column: str = "", at_least: float = AT_LEAST) -> C
         design,
         column,
         at_least,
-        tuple(median_low([_count_sessions(sides[side]) for _, sides in measured] or [0]) for side in (1, 0)),
+        tuple(
+            median_low([_count_sessions(result(pair), sides[side]) for pair, sides in measured] or [0])
+            for side, result in ((1, attrgetter("a")), (0, attrgetter("b")))
+        ),
         tuple(replace(diff, verdict=verdicts.get(diff.pairs[0], diff.verdict)) for diff in singles),
         tuple(groups),
         tuple(absent),
@@ -234,8 +238,8 @@ def _in_sessions(result: PointSummary, sample: Sample) -> Sample:
     return {(str(planned.get(key) or key[0] or "") or None, key[1]): log for key, log in sample.items()}
 
 
-def _count_sessions(sample: Sample) -> int:
-    return len({session for session, _ in sample})
+def _count_sessions(result: PointSummary, sample: Sample) -> int:
+    return len({session for session, _ in _in_sessions(result, sample)})
 
 
 def _obstacle(design: Design, pair: Pair, samples: tuple[Sample, Sample]) -> str:
@@ -246,7 +250,8 @@ def _obstacle(design: Design, pair: Pair, samples: tuple[Sample, Sample]) -> str
         rounds = [session for session, _ in samples[0].keys() & samples[1].keys() if session]  # unknown if ingested
         return "" if len(rounds) >= MIN_REPETITIONS else "fewer than three rounds in common"
     if design == "sessions":
-        return "" if min(map(_count_sessions, samples)) > 1 else "measured in one session"
+        counts = map(_count_sessions, (pair.b, pair.a), samples)
+        return "" if min(counts) > 1 else "measured in one session"
     if any(len(sample) < MIN_REPETITIONS for sample in samples):
         return "fewer than three repetitions"
     moved = any(result.host_sets > 1 and not result.in_turn for result in (pair.a, pair.b))
