@@ -433,8 +433,8 @@ def _figures(row: Row, draw: random.Random) -> Row:
             moved |= {"start_skew_s": skew, "sum_of_rates_bytes_per_s": rate * size * (1 + skew)}
             moved |= {"sum_of_rates_ops_per_s": rate * (1 + skew)}
     tail = abs(draw.gauss(1, 0.1))
-    names = ("min", "mean", "stddev", "p50", "p95", "p99", "p99_5", "p99_9", "max")
-    shape = dict(zip(names, (0.55, 1, 0.4, 0.93, 1.6, 2.4, 3.1, 6, 40), strict=True))
+    names = ("min", "mean", "p50", "p95", "p99", "p99_5", "p99_9", "max")
+    shape = dict(zip(names, (0.55, 1, 0.93, 1.6, 2.4, 3.1, 6, 40), strict=True))
     latencies = {f"latency_{name}_s": latency * (1 + (factor - 1) * tail) for name, factor in shape.items()}
     sampled = {"sampled_ops_per_s": rate * 0.997} if row["kind"] == "data" else {}
     if row["kind"] == "data":

@@ -87,7 +87,6 @@ read_ops_per_s float Reads per second; null where none are asked for.
 write_ops_per_s float Writes per second; null where none are asked for.
 latency_min_s float Lowest latency of an I/O, as its caller waits (fio's lat; of metadata the operation, fio's clat).
 latency_mean_s float Mean of these latencies.
-latency_stddev_s float Their standard deviation.
 latency_p50_s float Their median, from the histogram; a percentile is null with fewer than 10 I/Os beyond it. Reports
   show that of all repetitions' I/Os together; of outputs without histograms the geometric mean of the repetitions.
 latency_p95_s float Their 95th percentile.

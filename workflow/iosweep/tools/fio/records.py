@@ -37,7 +37,6 @@ class Latencies(msgspec.Struct, frozen=True):
     min: Number
     max: Number
     mean: Number
-    stddev: Number
     count: Count = msgspec.field(name="N")
     percentile: dict[str, Number] = {}
     bins: dict[str, Count] | None = None  # json+ only
@@ -190,17 +189,13 @@ def _of(blocks: Sequence[Latencies | None]) -> dict[str, float]:
         raise Wrong("the histogram does not hold every I/O")
     total = sum(block.count for block in timed)
     if len(timed) == 1:
-        mean, stddev = timed[0].mean, timed[0].stddev
         percentiles = {n: timed[0].percentile[k] for n, k in PERCENTILES.items() if k in timed[0].percentile}
     else:
-        mean = sum(block.mean * block.count for block in timed) / total
-        stddev = (sum((b.stddev**2 + (b.mean - mean) ** 2) * b.count for b in timed) / total) ** 0.5
         bins = [block.bins for block in timed if block.bins is not None]
         percentiles = merged_percentiles(bins) if len(bins) == len(timed) else {}
     return {
         "latency_min_s": min(block.min for block in timed) / 1e9,
-        "latency_mean_s": mean / 1e9,
-        "latency_stddev_s": stddev / 1e9,
+        "latency_mean_s": sum(block.mean * block.count for block in timed) / total / 1e9,
         "latency_max_s": max(block.max for block in timed) / 1e9,
         **{
             f"latency_{name}_s": value / 1e9
