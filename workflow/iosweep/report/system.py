@@ -189,16 +189,6 @@ def compare(figures: Mapping[str, Sequence[float]]) -> NodeComparison:
     return NodeComparison(values, middle, max(LEAST, DEVIATIONS * deviation))
 
 
-@dataclass(frozen=True)
-class _Standing:
-    """A node in a test. ratio: to the median of the nodes."""
-
-    host: str
-    title: str
-    ratio: float
-    odd: bool
-
-
 def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck | None:
     """The node check of a campaign; None without a node check, or if nothing of it is measured."""
     points = _points(campaign)
@@ -215,13 +205,7 @@ def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck
         size = result.count(TRANSFER_SIZE.column)  # `random read 4 KiB`
         title = formats.phase(result.phase).lower() + (f" {formats.size(size)}" if size else "")
         tests.append((result, title, compare(figures)))
-    standings = [
-        _Standing(host, title, test.ratio(host), test.stands_out(host))
-        for _, title, test in tests
-        for host in test.values
-    ]
-    standings.sort(key=lambda standing: (-abs(standing.ratio - 1), formats.natural(standing.host)))
-    odd = list(dict.fromkeys(standing.host for standing in standings if standing.odd))
+    odd = _find_odd(tests)
 
     rows = []
     if len(hosts) > 1:
@@ -247,24 +231,35 @@ def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck
         if titles := [title for _, title, test in tests if test.values and host not in test.values]:
             without.append(f"{host} ({', '.join(titles)})")
     enough = any(test.allowed is not None for *_, test in tests)
-    sentence = _sentence(hosts, odd, standings, enough) + (f" No figure: {some(without, 4)}." if without else "")
+    sentence = _sentence(hosts, odd, enough) + (f" No figure: {some(without, 4)}." if without else "")
     return NodeCheck(sentence, tuple(odd), table)
 
 
-def _sentence(hosts: Sequence[str], odd: Sequence[str], standings: Sequence[_Standing], enough: bool) -> str:
-    """Name the nodes that stand out, or say why none can be named. standings: the furthest from the median first."""
+def _find_odd(tests: Sequence[tuple[PointSummary, str, NodeComparison]]) -> dict[str, list[str]]:
+    """Nodes that stand out -> their share of the median in these tests. What is furthest from it comes first."""
+    shares = sorted(
+        (-abs(test.ratio(host) - 1), formats.natural(host), host, f"{_percent(test.ratio(host))} in {title}")
+        for _, title, test in tests
+        for host in filter(test.stands_out, test.values)
+    )
+    odd: dict[str, list[str]] = {}
+    for *_, host, share in shares:
+        odd.setdefault(host, []).append(share)
+    return odd
+
+
+def _sentence(hosts: Sequence[str], odd: Mapping[str, Sequence[str]], enough: bool) -> str:
+    """Name the nodes that stand out, or say why none can be named."""
     if len(hosts) == 1:
         return f"Only {hosts[0]} was measured: there is nothing to compare it with."
     if not enough:
         return f"No test has a figure of {LEAST_NODES} nodes, and fewer do not tell which one is odd."
     if not odd:
-        off = f"{standings[0].host} with {_percent(standings[0].ratio)} in {standings[0].title}"
-        return f"None of {len(hosts)} nodes stands out; the furthest from the nodes' median is {off}."
+        return f"None of {len(hosts)} nodes stands out from the nodes' median."
     texts = []
-    for host in odd:  # `node06 (34 % in sequential write 1 MiB, and 1 other test)`
-        first, *others = [standing for standing in standings if standing.odd and standing.host == host]
+    for host, (first, *others) in odd.items():  # `node06 (34 % in sequential write 1 MiB, and 1 other test)`
         more = f", and {human_count(len(others), 'other test')}" if others else ""
-        texts.append(f"{host} ({_percent(first.ratio)} in {first.title}{more})")
+        texts.append(f"{host} ({first}{more})")
     stand = "stands" if len(odd) == 1 else "stand"
     return f"{len(odd)} of {len(hosts)} nodes {stand} out from the nodes' median: {some(texts, 4)}."
 
