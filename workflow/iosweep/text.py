@@ -34,7 +34,7 @@ def human_count(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-def some(names: Sequence[str], most: int = 6, more: str = "more", separator: str = ", ") -> str:
+def some(names: Sequence[str], most: int = 6, separator: str = ", ") -> str:
     """The first `most` names, and how many others there are: `node01, node02 and 14 more`."""
     others = len(names) - most
-    return separator.join(names[:most]) + (f" and {others:,} {more}" if others > 0 else "")
+    return separator.join(names[:most]) + (f" and {others:,} more" if others > 0 else "")

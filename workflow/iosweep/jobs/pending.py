@@ -144,7 +144,7 @@ def select_measuring(jobs: Iterable[Job], campaign: str, directories: Collection
     ]
 
 
-def wait_for_earlier_run(campaign: str, every_s: float = 5.0) -> bool:
+def wait_for_earlier_run(campaign: str) -> bool:
     """Wait until no job of an earlier run measures a campaign from this directory, so that nothing is measured twice.
     Returns whether there was such a job. Raises Unanswered."""
     reported, here = False, os.path.realpath(Path.cwd())
@@ -156,7 +156,7 @@ def wait_for_earlier_run(campaign: str, every_s: float = 5.0) -> bool:
             then = "This run goes on when they are over; Ctrl-C ends the waiting."
             say(f"jobs of an earlier run still measure: {each}; {end}. {then}")
             reported = True
-        time.sleep(every_s)
+        time.sleep(5)
     return reported
 
 

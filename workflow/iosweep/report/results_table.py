@@ -465,10 +465,10 @@ def draw_over_time(
     results: Sequence[PointSummary],
     repetitions: Mapping[PhaseKey, int],
     series: Mapping[PhaseKey, Sequence[Series]],
-    most: int = MOST_SERIES_BYTES,
 ) -> list[OverTime]:
     """The figures over time behind each row, or why there are none. series: of the chosen repetitions."""
     found: list[OverTime] = []
+    left = MOST_SERIES_BYTES
     for result in results:
         key = result.point, result.phase
         if not (lines := [one for one in series.get(key, ()) if one.name in _RATES]):
@@ -476,8 +476,8 @@ def draw_over_time(
             continue
         made = OverTime(repetitions[key], tuple(_rates(lines)))
         size = len(msgspec.json.encode(made))
-        found.append(made if size <= most else OverTime(made.repetition, elsewhere=True))
-        most -= size if size <= most else 0
+        found.append(made if size <= left else OverTime(made.repetition, elsewhere=True))
+        left -= size if size <= left else 0
     return found
 
 

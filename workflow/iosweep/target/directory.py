@@ -55,19 +55,14 @@ def directory_of(directory: str, campaign: str, target: str = "") -> str:
     return str(Path(directory).absolute() / name_of(campaign, target))
 
 
-def shown(text: str) -> str:
-    """Make a text printable and at most 300 characters long, for a message."""
-    escaped = printable(text)
-    return escaped if len(escaped) <= 300 else f"{escaped[:140]}...{escaped[-140:]}"
-
-
 # The marker
 
 
 def describe_owner(marker: Mapping[str, object]) -> str:
     """Describe the owner that a marker names, for a message."""
     user = f"{marker['user']}, " if marker.get("user") else ""
-    return shown(f"results in {marker.get('results')} on {marker.get('host')}, user {user}id {marker.get('uid')}")
+    where = f"results in {marker.get('results')} on {marker.get('host')}, user {user}id {marker.get('uid')}"
+    return shortened(printable(where), 300)
 
 
 def read_marker(handle: int) -> dict[str, object] | None:
@@ -304,7 +299,7 @@ class Opened:
                 os.close(handle)
                 handle = subdirectory
                 if mount_number(handle) != self.mount:
-                    raise Refused(f"`{shown(part)}` in {self.directory} is a mount point; it is left alone")
+                    raise Refused(f"`{printable(part)}` in {self.directory} is a mount point; it is left alone")
             yield handle
         finally:
             os.close(handle)

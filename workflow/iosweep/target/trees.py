@@ -23,8 +23,9 @@ import msgspec
 
 from iosweep.errors import Refused
 from iosweep.files.documents import Count, Part
-from iosweep.target.directory import FRESH, MARKER, PARTS, PROBE, UNFINISHED, Opened, Place, opened, shown
+from iosweep.target.directory import FRESH, MARKER, PARTS, PROBE, UNFINISHED, Opened, Place, opened
 from iosweep.target.protocol import beat
+from iosweep.text import printable, shortened
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -181,7 +182,7 @@ class _Removal:
         with self._lock:
             self._failed.add(path)
             if len(self._counts["wrong"]) < SENTENCES:
-                self._counts["wrong"].append(f"{shown(path)}: {why}")
+                self._counts["wrong"].append(f"{shortened(printable(path), 300)}: {why}")
 
     def _remove_files(self, path: str) -> list[str]:
         """Remove the files of a directory; returns its subdirectories."""
