@@ -44,16 +44,6 @@ REMOVED: dict[str, Any] = ONE | {
 }
 #: Longer than any test waits.
 FOREVER_S = 10_000
-#: Starts a runner through a shell, as Snakemake does, and ends with its exit code. SIGUSR2 kills the shell.
-PARENT = """
-import ctypes, os, signal, subprocess, sys
-ctypes.CDLL(None).prctl(36, 1)  # what loses its parent is ours
-shell = subprocess.Popen(["sh", "-c", '"$@" & echo $!; wait', "sh", *sys.argv[1:]], stdout=subprocess.PIPE, text=True)
-signal.signal(signal.SIGUSR2, lambda *_: shell.kill())
-runner = int(shell.stdout.readline())
-shell.wait()
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(runner, 0)[1]))
-"""
 #: As `sitecustomize`: an agent kills its runner and itself before it does something (an audit event) with a name.
 KILLS = """
 import os, sys
@@ -144,11 +134,11 @@ def killed(tmp_path: Path) -> Iterator[Killed]:
     all_killed(set(made.processes()))  # of a test that failed
 
 
-def in_its_middle(killed: Killed, *prefix: str) -> subprocess.Popen[bytes]:
+def in_its_middle(killed: Killed) -> subprocess.Popen[bytes]:
     """A runner whose second point does not end."""
     killed.configure(FOUR)
     killed.play({"when": "rand_write", "times": 1}, {"when": "rand_write", "sleep_s": FOREVER_S})
-    runner = killed.start(*prefix)
+    runner = killed.start()
     wait_for(lambda: len(killed.committed()) == 2 and killed.called() >= 3, over=over(runner))  # a set, two points
     return runner
 
@@ -161,22 +151,6 @@ def test_a_signal_ends_the_run_and_all_its_processes_and_keeps_what_was_measured
     runner.send_signal(number)
     assert runner.wait(PATIENCE_S) == ExitCode.INTERRUPTED
     assert number.name in (killed.place / "said").read_text()
-    killed.everything_ended()
-    killed.ends_well(killed.committed())
-
-
-def test_the_end_of_who_started_it_ends_the_run(killed: Killed) -> None:
-    runner = in_its_middle(killed, sys.executable, "-c", PARENT)
-    runner.send_signal(signal.SIGUSR2)
-    assert runner.wait(PATIENCE_S) == ExitCode.INTERRUPTED
-    killed.everything_ended()
-    killed.ends_well(killed.committed())
-
-
-def test_nothing_of_a_killed_runner_goes_on(killed: Killed) -> None:
-    runner = in_its_middle(killed)
-    runner.kill()
-    runner.wait(PATIENCE_S)
     killed.everything_ended()
     killed.ends_well(killed.committed())
 
