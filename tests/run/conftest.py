@@ -13,6 +13,7 @@ import processes
 from campaign import Allocation
 from iosweep.run import agents
 from iosweep.slurm import query
+from iosweep.target.agent import Agent
 from machine import Scripted
 from waiting import PATIENCE_S, wait_for
 
@@ -25,6 +26,12 @@ def made(tmp_path: Path) -> Scripted:
 @pytest.fixture
 def allocation(tmp_path: Path) -> Allocation:
     return Allocation(tmp_path)
+
+
+@pytest.fixture
+def agent() -> Iterator[Agent]:
+    with Agent() as made:
+        yield made
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-import scripted
 from campaign import SWEEP
 from iosweep.errors import ExitCode
 from machine import Scripted
@@ -28,22 +27,6 @@ CLIMBED: dict[str, Any] = SWEEP | {
 CLOSED_LOOP = [{"when": f"--numjobs={n} ", "ops_per_s": 25 * n} for n in (1, 2)] + [{"ops_per_s": 100}]
 
 
-def stopped_at(made: Scripted, phase: int) -> None:
-    """A run that ends in the middle of a phase, the first of which is 0."""
-    seen: list[scripted.Call] = []
-
-    def during(call: scripted.Call, run: Any) -> Any:
-        if not call.prepares:
-            seen.append(call)
-            if len(seen) == phase + 1:
-                raise KeyboardInterrupt
-        return run()
-
-    made.machine.during = during
-    made.measure(code=ExitCode.INTERRUPTED)
-    made.machine.during = lambda call, run: run()
-
-
 def times(made: Scripted) -> dict[str, int]:
     """Stored file -> when it was written."""
     return {name: (made.results / "points" / name).stat().st_mtime_ns for name in made.files()}
@@ -54,7 +37,7 @@ def test_the_best_point_is_measured_again_as_often_as_asked(tmp_path: Path, stop
     made = Scripted(tmp_path, CONFIRMED)
     made.machine.play({"when": "--bs=65536", "ops_per_s": 1000})
     if stop:
-        stopped_at(made, 3)  # the second that confirms
+        made.stopped_at(3)  # the second that confirms
     before = times(made)
     made.measure()
     confirms: dict[int, list[bool]] = {}
@@ -74,7 +57,7 @@ def test_a_ramp_ends_where_the_device_is_saturated(tmp_path: Path, stop: bool) -
     made = Scripted(tmp_path, CLIMBED)
     made.machine.play(*CLOSED_LOOP)
     if stop:
-        stopped_at(made, 2)
+        made.stopped_at(2)
         assert any(row["left"] for row in made.rows())
     made.measure()
     rows = {(row["threads_per_node"], row["repetition"]): row for row in made.rows()}

@@ -1,6 +1,6 @@
 """Data sets of several nodes: who writes them, when they are written anew, and what is known of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,12 +21,6 @@ from iosweep.target.agent import Agent
 from iosweep.tools import FileSet, Streams, Tool
 
 pytestmark = pytest.mark.local
-
-
-@pytest.fixture
-def agent() -> Iterator[Agent]:
-    with Agent() as made:
-        yield made
 
 
 class Writer:

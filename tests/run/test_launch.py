@@ -1,7 +1,6 @@
 """A tool's command in its scratch directory: where it is started, and which of its files are read."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +41,6 @@ def program(path: str = "/bin/sh") -> dict[str, Program]:
 def tool(mpi: bool = False) -> Tool:
     made: Any = Shell(mpi)
     return made  # type: ignore[no-any-return]
-
-
-@pytest.fixture
-def agent() -> Iterator[Agent]:
-    with Agent() as made:
-        yield made
 
 
 @pytest.fixture

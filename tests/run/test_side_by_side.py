@@ -131,16 +131,7 @@ def test_nothing_is_written_on_one_target_where_the_other_is_refused(
 def test_a_run_that_was_stopped_leaves_both_to_the_next_one_or_to_clean(
     pair: Pair, cleans: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    phases = iter(range(5))  # it ends in the second pair
-
-    def during(call: scripted.Call, run: Any) -> Any:
-        if not call.prepares and next(phases) == 4:
-            raise KeyboardInterrupt
-        return run()
-
-    pair.machine.during = during
-    pair.measure(code=ExitCode.INTERRUPTED)
-    pair.machine.during = lambda call, run: run()
+    pair.stopped_at(4)  # in the second pair
     for name in ("a", "b"):  # a kill also leaves files of a repetition
         (pair.place / name / f"iosweep-c-{name}/fresh/p-r1").mkdir(parents=True)
         (pair.place / name / f"iosweep-c-{name}/fresh/p-r1/0.0").touch()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import io
+import itertools
 import os
 import signal
 import sys
@@ -24,7 +25,7 @@ from msgspec import structs
 import scripted
 from campaign import SWEEP, Allocation
 from iosweep.commands import cli
-from iosweep.errors import Obstacle
+from iosweep.errors import ExitCode, Obstacle
 from iosweep.files import safe_paths
 from iosweep.node import process
 from iosweep.node.counters import Moved
@@ -288,6 +289,19 @@ class Scripted(Allocation):
         text = said.read()
         assert found == code, text
         return text
+
+    def stopped_at(self, phase: int) -> None:
+        """A run that ends in the middle of a phase, the first of which is 0."""
+        phases = itertools.count()
+
+        def during(call: scripted.Call, run: Callable[[], process.Completed]) -> process.Completed:
+            if not call.prepares and next(phases) == phase:
+                raise KeyboardInterrupt
+            return run()
+
+        self.machine.during = during
+        self.measure(code=ExitCode.INTERRUPTED)
+        self.machine.during = lambda call, run: run()
 
     @contextlib.contextmanager
     def _here(self, said: io.TextIOWrapper) -> Iterator[None]:

@@ -20,13 +20,14 @@ from pathlib import Path
 PATIENCE = 180.0
 
 
-def main() -> None:
+def main(serve: Callable[[Path, str], None] | None = None) -> None:
+    """`serve`: what a machine is that is neither head nor node."""
     state, name = Path(sys.argv[1]), sys.argv[2]
     socket.sethostname(name)
     # A caller that was confined to some CPUs does not make the nodes smaller.
     os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))
     become_a_machine(state, name)
-    (head if name == "head" else node)(state, name)
+    (serve or (head if name == "head" else node))(state, name)
     print("ready", flush=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # orphans are reaped by the kernel
     sys.stdin.read()

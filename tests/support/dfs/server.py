@@ -1,12 +1,9 @@
 """Process 1 of a machine that serves a distributed file system: `server.py STATE NAME`, in new namespaces.
 
-Makes the machine what it is (name, address, disk, directories of its own) and says "ready"; ../dfs.py starts its
-daemons. It ends as every member of the cluster does (../cluster/member.py).
+It is made and ends as every member of the cluster (../cluster/member.py), and has a disk and directories of its own;
+../dfs.py starts its daemons.
 """
 
-import os
-import signal
-import socket
 import sys
 from pathlib import Path
 
@@ -18,12 +15,8 @@ import member
 FIXED = ("/var/lib/glusterd", "/var/log/glusterfs", "/var/lib/mfs")
 
 
-def main() -> None:
-    state, name = Path(sys.argv[1]), sys.argv[2]
+def serve(state: Path, name: str) -> None:
     own = state / "dfs" / name
-    socket.sethostname(name)
-    os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))
-    member.become_a_machine(state, name)
     member.link(state, name)
     # The file system itself, if the head had it mounted when this machine was started, and sockets of other machines.
     member.run("umount", "--lazy", "/run/dfs", check=False)
@@ -37,10 +30,7 @@ def main() -> None:
     if (image := own / "disk.img").exists():
         (own / "disk").mkdir(exist_ok=True)
         member.run("mount", "-o", "loop,noatime", image, own / "disk")
-    print("ready", flush=True)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # orphans are reaped by the kernel
-    sys.stdin.read()
 
 
 if __name__ == "__main__":
-    main()
+    member.main(serve)
