@@ -239,14 +239,6 @@ def test_a_ratio_is_paired_by_round() -> None:
     assert decide([*found, *rows(1000, "b", first=11, confirms=True, ioengine="io_uring")], *at).outcome == "fail"
 
 
-def test_a_place_names_one_point() -> None:
-    twins = [*rows(1000, "a", file_size_bytes=1 << 20), *rows(100, "b", file_size_bytes=1 << 30)]
-    assert [decide(found, "read_iops", ">=", 1, "IOPS").place.endswith(", a") for found in (twins, twins[:5])] == [
-        True,
-        False,
-    ]
-
-
 def test_a_published_figure_is_the_threshold_of_what_was_measured_in_its_way() -> None:
     """`>= 90 % of weka`."""
 

@@ -107,8 +107,7 @@ class Figure:
 class Decision:
     """The outcome of a criterion.
 
-    limit: the threshold, in the unit of the figure; results: behind the figure, or the only one that could have it;
-    place: their parameters, of a ratio those of the second point first.
+    limit: the threshold, in the unit of the figure; results: behind the figure, or the only one that could have it.
     """
 
     criterion: Criterion
@@ -117,7 +116,11 @@ class Decision:
     measured: Figure | None = None
     limit: float | None = None
     results: tuple[PointSummary, ...] = ()
-    place: str = ""
+
+    @property
+    def place(self) -> str:
+        """The parameters of each point, and its id."""
+        return " against ".join(f"{formats.brief(one, one=True)} ({one.point})" for one in reversed(self.results))
 
     @property
     def notes(self) -> list[str]:
@@ -253,11 +256,9 @@ def _decide(criterion: Criterion, measured: _Measured, sweeps: Sequence[SweepFac
             limit, competing = _find_threshold(criterion, measured, suites_of(sweeps))
             figure = _find_best(selector, competing)
     except _Undecided as why:
-        place = _describe_place(why.results, results)
-        return Decision(criterion, "undecided", why.reason, results=why.results, place=place)
-    place = _describe_place(figure.results, results)
+        return Decision(criterion, "undecided", why.reason, results=why.results)
     sessions = max((sweep.repetitions.sessions for sweep in sweeps), default=1)
-    return Decision(criterion, *_compare(criterion, figure, limit, sessions), figure, limit, figure.results, place)
+    return Decision(criterion, *_compare(criterion, figure, limit, sessions), figure, limit, figure.results)
 
 
 def _find_threshold(
@@ -422,16 +423,6 @@ def _explain_suspect(rows: Iterable[ResultRow]) -> Reason | None:
     if not suspect:
         return None
     return Reason(f"{len(suspect)} of {human_count(len(counted), 'repetition')} suspect", tuple(caveats.rank(suspect)))
-
-
-def _describe_place(results: Sequence[PointSummary], all_results: Sequence[PointSummary]) -> str:
-    """The parameters of each point in brief, with its id if they are those of another point, too."""
-    briefs = Counter((result.phase, formats.brief(result, one=True)) for result in all_results)
-    places = []
-    for result in results:
-        brief = formats.brief(result, one=True)
-        places.append(brief if briefs[result.phase, brief] == 1 else f"{brief}, {result.point}")
-    return " against ".join(reversed(places))
 
 
 # published figures

@@ -127,8 +127,7 @@ def _junit(about: CampaignDocument, decisions: Sequence[Decision]) -> bytes:
         if element := _ELEMENTS.get(decision.outcome):
             failure = {"message": printable(decision.reason.text()), "type": decision.outcome}
             Xml.SubElement(test, element, failure).text = "\n".join(map(printable, decision.notes)) or None
-        points = (result.point for result in decision.results)
-        if measured := list(filter(None, (decision.figure, decision.place, *points))):
+        if measured := list(filter(None, (decision.figure, decision.place))):
             Xml.SubElement(test, "system-out").text = "\n".join(map(printable, measured))
     Xml.indent(whole)
     text: bytes = Xml.tostring(whole, encoding="utf-8", xml_declaration=True)
