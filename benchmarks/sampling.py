@@ -156,7 +156,7 @@ def _share(agent: Agent, count: int, time_s: int, rounds: int) -> Row:
 
 def _watching(work: Path, cpus: tuple[str, ...], rounds: int) -> Row:
     """What it takes to watch this node, with ranks that are bound to some CPUs, while nothing else is done."""
-    place = identify.mount_at(str(work), identify.read_mounts())
+    place = procfs.mount_at(str(work), procfs.read_mounts())
     target = identify.counters_of(place.point, place.fstype)
     shares = []
     for _ in range(rounds):

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from iosweep.node.counters import Bytes, IoCounters, MountInfo, Moved, disk, interfaces, mountstats, osc_stats
+from iosweep.node.counters import Bytes, IoCounters, Moved, disk, interfaces, mountstats, osc_stats
+from iosweep.node.procfs import Mount
 
 pytestmark = pytest.mark.unit
 
@@ -40,7 +41,6 @@ class Kernel:
 
     def __init__(self, root: Path):
         self.proc, self.sys = root / "proc", root / "sys"
-        self.mounts: dict[str, MountInfo] = {}
 
     def write(self, path: str, content: str) -> None:
         file = self.proc.parent / path
@@ -55,12 +55,8 @@ class Kernel:
             if not link.exists():
                 link.symlink_to(self.sys / "devices" / name)
 
-    def mount_of(self, path: str) -> MountInfo | None:
-        best = max((point for point in self.mounts if path.startswith(point)), key=len, default=None)
-        return self.mounts[best] if best else None
-
     def counters(self, point: str, device: str, fstype: str, source: str = "", options: str = "") -> IoCounters:
-        return IoCounters(MountInfo(point, device, fstype, source, options), self.mount_of, self.proc, self.sys)
+        return IoCounters(Mount(2, 1, device, "/", point, fstype, source, options), [], self.proc, self.sys)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from iosweep.node import counters as io_counters
 from iosweep.node import load, monitor, procfs
-from iosweep.node.counters import IoCounters, MountInfo
+from iosweep.node.counters import IoCounters
 from iosweep.node.load import (
     Bound,
     Cpu,
@@ -317,7 +317,7 @@ def test_a_node_is_looked_at_from_a_moment_after_the_start_to_the_end(
         monkeypatch.setattr(monitor, "threading", time)
         busy = lambda *_: Cpus(round(60 * time.now), round(100 * time.now), 0)  # noqa: B023, E731
         monkeypatch.setattr(load, "cpu_times", busy)
-        seen = NodeWatch(Surroundings(), IoCounters(MountInfo("/mnt", "0:9", "tmpfs", ""), lambda _: None)).end().load
+        seen = NodeWatch(Surroundings(), IoCounters(procfs.UNLISTED, [])).end().load
         assert (seen and (seen.busy, seen.ours, seen.window_s)) == (window_s and (0.6, 0.0, window_s))
 
 

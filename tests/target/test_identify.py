@@ -143,7 +143,7 @@ MOUNTS = rb"""22 1 254:0 / / rw - ext4 /dev/vda rw
 
 
 def test_a_path_leads_to_the_last_mount_on_its_way() -> None:
-    table = identify.parse_mounts(MOUNTS)
+    table = procfs.parse_mounts(MOUNTS)
     for path, expected in (
         ("/", ("254:0", "/")),
         ("/tmp", ("0:30", "")),
@@ -152,12 +152,12 @@ def test_a_path_leads_to_the_last_mount_on_its_way() -> None:
         ("/mnt/a b\\\n/c", ("254:0", "/srv/a b/c")),
     ):
         assert identify.leads_to(path, table) == expected
-    table = identify.parse_mounts(MOUNTS + b"30 24 0:31 /u /tmp rw - tmpfs tmpfs rw\n")
+    table = procfs.parse_mounts(MOUNTS + b"30 24 0:31 /u /tmp rw - tmpfs tmpfs rw\n")
     assert identify.leads_to("/tmp/x", table) == ("0:31", "/u/x")
 
 
 def test_a_private_directory_is_seen_where_the_machine_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identify, "_PROC", tmp_path)
+    monkeypatch.setattr(procfs, "PROC", str(tmp_path))
     for pid, table in (("self", MOUNTS), ("1", MOUNTS.replace(b"0:30", b"0:31"))):
         (tmp_path / pid / "ns").mkdir(parents=True)
         (tmp_path / pid / "mountinfo").write_bytes(table)

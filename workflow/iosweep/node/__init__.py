@@ -12,7 +12,7 @@
 | load.py | who used the CPUs; CPU quotas |
 | counters.py | the bytes that devices, clients and networks moved |
 | fs_types.py | properties of file system types |
-| procfs.py | processes and small kernel files |
+| procfs.py | processes, mounts and small kernel files |
 
 Masks that were read while a tool ran are judged in judge/checks/cpus.py, and listed in report/system.py.
 """

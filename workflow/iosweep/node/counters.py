@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from msgspec import structs
 
 from iosweep.files.documents import Count, Number, Part, Seconds
 from iosweep.node import fs_types
-from iosweep.node.procfs import entries, text
+from iosweep.node.procfs import Mount, entries, mount_at, text
 
 #: Bytes per sector in the kernel's disk counters, whatever the disk; bytes per word in InfiniBand counters.
 _SECTOR, _WORD = 512, 4
@@ -86,20 +86,6 @@ def lowest_shares(sets: Iterable[Counted | None]) -> Counted | None:
     return lowest if lowest != Counted() else None
 
 
-class MountInfo(NamedTuple):
-    """A mount as in /proc/self/mountinfo. device: `8:1`, or `0:41` for a mount without a block device."""
-
-    point: str
-    device: str
-    fstype: str
-    source: str
-    options: str = ""
-
-
-#: An absolute path -> the mount that it is on, or None.
-MountOf = Callable[[str], MountInfo | None]
-
-
 class Bytes(NamedTuple):
     """Bytes since the node booted, or since the client was mounted."""
 
@@ -124,10 +110,10 @@ class IoCounters:
     """
 
     def __init__(
-        self, target: MountInfo, mount_of: MountOf, proc: Path = Path("/proc"), sys: Path = Path("/sys")
+        self, target: Mount, mounts: Sequence[Mount], proc: Path = Path("/proc"), sys: Path = Path("/sys")
     ) -> None:
         self._point, self._net = target.point, proc / "net/dev"
-        self.devices, self.memory = _devices_of(target, mount_of, sys)
+        self.devices, self.memory = _devices_of(target, mounts, sys)
         self.stats = [sys / "class/block" / name / "stat" for name in self.devices]
         self._counting = self.stats if all(map(_counts, self.stats)) else []
         folders = [file.parent.resolve() for file in self.stats]
@@ -182,7 +168,7 @@ class IoCounters:
         )
 
 
-def _devices_of(mount: MountInfo, mount_of: MountOf, sys: Path, steps: int = 0) -> tuple[tuple[str, ...], str]:
+def _devices_of(mount: Mount, mounts: Sequence[Mount], sys: Path, steps: int = 0) -> tuple[tuple[str, ...], str]:
     """The block devices below a mount, empty if unknown; and the device among them that is memory."""
     kind = fs_types.lookup(mount.fstype)
     if kind.memory:
@@ -190,10 +176,10 @@ def _devices_of(mount: MountInfo, mount_of: MountOf, sys: Path, steps: int = 0) 
     names: list[str] = []
     if mount.fstype == "overlay":
         upper = option(mount.options, "upperdir")
-        below = mount_of(upper) if upper else None
-        # a path of another mount namespace does not exist here: mount_of would return the overlay itself
+        below = mount_at(upper, mounts) if upper else None
+        # a path of another mount namespace does not exist here: it would lead to the overlay itself
         if below and below != mount and upper and Path(upper).exists() and steps < _MOST_STEPS:
-            return _devices_of(below, mount_of, sys, steps + 1)
+            return _devices_of(below, mounts, sys, steps + 1)
     elif not mount.device.startswith("0:"):
         with contextlib.suppress(OSError):
             names = [(sys / "dev/block" / mount.device).resolve(strict=True).name]
@@ -235,7 +221,7 @@ def _members(device: str, sys: Path) -> list[str]:
     return [name]
 
 
-def _osc(target: MountInfo, proc: Path, sys: Path) -> list[Path]:
+def _osc(target: Mount, proc: Path, sys: Path) -> list[Path]:
     """Statistics files of Lustre's clients, one per storage target: bytes on the wire, which llite does not count."""
     name = target.source.rpartition(":/")[2].partition("/")[0]
     client = re.compile(rf"{re.escape(name)}-OST.*-osc-(?!MDT)")

@@ -1,4 +1,4 @@
-"""Reading /proc: processes of this node; small text files of /proc, /sys and /etc.
+"""Reading /proc: processes and mounts of this node; small text files of /proc, /sys and /etc.
 
 Most files of another user's process, and all files of a process that has ended, cannot be read. Process ids are text:
 there may be thousands, so no Path objects are made.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from iosweep.text import printable
 
@@ -20,10 +22,10 @@ PROC = "/proc"
 _LARGEST = 2.0**52
 
 
-def shows_machine(proc: Path = Path("/proc")) -> bool:
+def shows_machine() -> bool:
     """Whether /proc shows the processes of the whole machine, not only of a container (a PID namespace). Raises OSError
     without /proc."""
-    return str((proc / "self/ns/pid").readlink()) == FIRST_PID_NAMESPACE
+    return os.readlink(f"{PROC}/self/ns/pid") == FIRST_PID_NAMESPACE
 
 
 def content(path: str | Path) -> bytes:
@@ -131,6 +133,60 @@ def with_descendants(pids: Iterable[str], parents: Mapping[str, str]) -> set[str
         new = {pid for pid, parent in parents.items() if parent in new} - family
         family = family | new
     return family
+
+
+# Mounts
+
+
+class Mount(NamedTuple):
+    """A line of mountinfo."""
+
+    number: int
+    parent: int  # number of the mount that this mount is on
+    device: str  # `8:1`; `0:41` of a mount without a block device
+    root: str  # the path on the device that is mounted at `point`
+    point: str
+    fstype: str
+    source: str
+    options: str
+
+
+#: Placeholder for a mount that the table lacks.
+UNLISTED = Mount(0, 0, "0:0", "", "", "unknown", "unknown", "")
+
+
+def parse_mounts(table: bytes) -> list[Mount]:
+    """Parse a mountinfo file. Split as bytes: str.splitlines also splits at characters that the kernel does
+    not escape."""
+    mounts = []
+    for line in table.split(b"\n")[:-1]:
+        before, _, after = os.fsdecode(line).partition(" - ")
+        number, parent, device, root, point, *_ = before.split(" ")
+        fstype, source, options = after.split(" ", 2)
+        paths = (_unescape(root), _unescape(point))
+        mounts.append(Mount(int(number), int(parent), device, *paths, fstype, _unescape(source), options))
+    return mounts
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:  # the usual case, ten times as fast as re.sub
+        return text
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
+
+
+def read_mounts(pid: str = "self") -> list[Mount]:
+    """Read the mounts that a process sees. Raises OSError."""
+    return parse_mounts(Path(PROC, pid, "mountinfo").read_bytes())
+
+
+def mount_at(real: str, mounts: Iterable[Mount]) -> Mount:
+    """The mount that an absolute path without links is on."""
+    best = UNLISTED
+    for mount in mounts:  # of several mounts on one point, the last is on top
+        inside = real == mount.point or real.startswith(mount.point.rstrip("/") + "/")
+        if inside and len(mount.point) >= len(best.point):
+            best = mount
+    return best
 
 
 # Small text files

@@ -14,11 +14,11 @@ import stat
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
 from iosweep.errors import Refused
 from iosweep.node import fs_types, procfs
-from iosweep.node.counters import IoCounters, MountInfo
+from iosweep.node.counters import IoCounters
 from iosweep.text import printable
 
 #: Remedies for a target that cannot be written to.
@@ -26,75 +26,23 @@ PERMIT = "give that user write permission, or name another directory"
 REMOUNT = "mount it writable, or name another one"
 #: Maximum number of directory entries that are searched for a similar name.
 _MAX_NAMES = 10_000
-_PROC = Path("/proc")
 
 # Mounts
 
 
-class Mount(NamedTuple):
-    """A line of mountinfo."""
-
-    number: int
-    parent: int  # number of the mount that this mount is on
-    device: str
-    root: str  # the path on the device that is mounted at `point`
-    point: str
-    fstype: str
-    source: str
-    options: str
-
-
-#: Placeholder for a mount that the table lacks.
-UNLISTED = Mount(0, 0, "", "", "", "unknown", "unknown", "")
-
-
-def parse_mounts(table: bytes) -> list[Mount]:
-    """Parse a mountinfo file. Split as bytes: str.splitlines also splits at characters that the kernel does
-    not escape."""
-    mounts = []
-    for line in table.split(b"\n")[:-1]:
-        before, _, after = os.fsdecode(line).partition(" - ")
-        number, parent, device, root, point, *_ = before.split(" ")
-        fstype, source, options = after.split(" ", 2)
-        paths = (_unescape(root), _unescape(point))
-        mounts.append(Mount(int(number), int(parent), device, *paths, fstype, _unescape(source), options))
-    return mounts
-
-
-def _unescape(text: str) -> str:
-    if "\\" not in text:  # the usual case, ten times as fast as re.sub
-        return text
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
-
-
-def read_mounts(pid: str = "self") -> list[Mount]:
-    """Read the mounts that a process sees."""
-    return parse_mounts((_PROC / pid / "mountinfo").read_bytes())
-
-
-def mount_at(real: str, mounts: Iterable[Mount]) -> Mount:
-    """The mount that an absolute path without links is on."""
-    best = UNLISTED
-    for mount in mounts:  # of several mounts on one point, the last is on top
-        inside = real == mount.point or real.startswith(mount.point.rstrip("/") + "/")
-        if inside and len(mount.point) >= len(best.point):
-            best = mount
-    return best
-
-
-def leads_to(real: str, mounts: Iterable[Mount]) -> tuple[str, str]:
+def leads_to(real: str, mounts: Iterable[procfs.Mount]) -> tuple[str, str]:
     """The device of an absolute path without links, and the path on that device."""
-    mount = mount_at(real, mounts)
+    mount = procfs.mount_at(real, mounts)
     return mount.device, mount.root.rstrip("/") + real[len(mount.point.rstrip("/")) :]
 
 
 def is_private(directory: str) -> bool | None:
     """Whether process 1 of this machine sees another directory at this path; None if unknown (in containers)."""
     try:
-        if not procfs.shows_machine(_PROC):
+        if not procfs.shows_machine():
             return None
         real = str(Path(directory).resolve())
-        return leads_to(real, read_mounts()) != leads_to(real, read_mounts("1"))
+        return leads_to(real, procfs.read_mounts()) != leads_to(real, procfs.read_mounts("1"))
     except OSError:
         return None
 
@@ -103,17 +51,9 @@ def is_private(directory: str) -> bool | None:
 def counters_of(point: str, fstype: str) -> IoCounters:
     """The counters for the file system of this type that is mounted at `point`; only network counters if it is not
     mounted. The target itself is not accessed, so this never waits for it."""
-    mounts = read_mounts()
-
-    def describe(mount: Mount) -> MountInfo:
-        return MountInfo(mount.point, mount.device or "0:0", mount.fstype, mount.source, mount.options)
-
-    def find_mount(path: str) -> MountInfo | None:
-        mount = mount_at(path, mounts)
-        return describe(mount) if mount.point else None
-
+    mounts = procfs.read_mounts()
     matching = [mount for mount in mounts if (mount.point, mount.fstype) == (point, fstype)]
-    return IoCounters(describe(matching[-1] if matching else UNLISTED), find_mount)
+    return IoCounters(matching[-1] if matching else procfs.UNLISTED, mounts)
 
 
 # The file system of a directory
@@ -142,7 +82,7 @@ def identify(target: str, name: str = "the target") -> FileSystem:
         raise Refused(f"{name} {target} does not exist; is the file system mounted?") from None
     real = str(path.resolve())
     fsid = os.statvfs(real).f_fsid  # before read_mounts: unlike stat, it triggers an automounter
-    mount = mount_at(real, read_mounts())
+    mount = procfs.mount_at(real, procfs.read_mounts())
     line = f"{mount.source} on {mount.point} type {mount.fstype} ({mount.options})" if mount.point else ""
     return {
         "real": printable(real),
