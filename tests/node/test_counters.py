@@ -56,7 +56,7 @@ class Kernel:
                 link.symlink_to(self.sys / "devices" / name)
 
     def counters(self, point: str, device: str, fstype: str, source: str = "", options: str = "") -> IoCounters:
-        return IoCounters(Mount(2, 1, device, "/", point, fstype, source, options), [], self.proc, self.sys)
+        return IoCounters(Mount(device, "/", point, fstype, source, options), [], self.proc, self.sys)
 
 
 @pytest.fixture

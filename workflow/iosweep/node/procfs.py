@@ -141,8 +141,6 @@ def with_descendants(pids: Iterable[str], parents: Mapping[str, str]) -> set[str
 class Mount(NamedTuple):
     """A line of mountinfo."""
 
-    number: int
-    parent: int  # number of the mount that this mount is on
     device: str  # `8:1`; `0:41` of a mount without a block device
     root: str  # the path on the device that is mounted at `point`
     point: str
@@ -152,7 +150,7 @@ class Mount(NamedTuple):
 
 
 #: Placeholder for a mount that the table lacks.
-UNLISTED = Mount(0, 0, "0:0", "", "", "unknown", "unknown", "")
+UNLISTED = Mount("0:0", "", "", "unknown", "unknown", "")
 
 
 def parse_mounts(table: bytes) -> list[Mount]:
@@ -161,10 +159,9 @@ def parse_mounts(table: bytes) -> list[Mount]:
     mounts = []
     for line in table.split(b"\n")[:-1]:
         before, _, after = os.fsdecode(line).partition(" - ")
-        number, parent, device, root, point, *_ = before.split(" ")
+        _, _, device, root, point, *_ = before.split(" ")
         fstype, source, options = after.split(" ", 2)
-        paths = (_unescape(root), _unescape(point))
-        mounts.append(Mount(int(number), int(parent), device, *paths, fstype, _unescape(source), options))
+        mounts.append(Mount(device, _unescape(root), _unescape(point), fstype, _unescape(source), options))
     return mounts
 
 
