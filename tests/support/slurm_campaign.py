@@ -288,11 +288,11 @@ class Run:
 
 
 @contextlib.contextmanager
-def mounted(cluster: Cluster, where: Path, on: str = "head", name: str = "iosweep-test") -> Iterator[None]:
+def mounted(cluster: Cluster, where: Path) -> Iterator[None]:
     """A file system in memory; what is mounted on the head all nodes see."""
     where.mkdir(parents=True, exist_ok=True)
-    cluster.run(["mount", "-t", "tmpfs", "-o", "size=64m", name, where], on=on)
+    cluster.run(["mount", "-t", "tmpfs", "-o", "size=64m", "iosweep-test", where])
     try:
         yield
     finally:
-        cluster.run(["umount", "--lazy", where], on=on, check=False)
+        cluster.run(["umount", "--lazy", where], check=False)
