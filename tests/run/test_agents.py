@@ -24,8 +24,8 @@ HOSTS = ("n1", "n2")
 AGENT = "iosweep.run.agents"
 
 
-def remote(job: str, deadline_s: float = PATIENCE_S) -> RemoteAgents:
-    return RemoteAgents(job, HOSTS, deadline_s)
+def remote(job: str) -> RemoteAgents:
+    return RemoteAgents(job, HOSTS, PATIENCE_S)
 
 
 # Questions and answers

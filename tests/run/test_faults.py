@@ -51,9 +51,9 @@ Do = Callable[[], Any]
 class Case(Scripted):
     """The target is a directory on the file system that is mounted at `mount`, with things of others on it."""
 
-    def __init__(self, place: Path, sweep: dict[str, Any], target: dict[str, Any], limits: dict[str, Any]):
-        self._sweep = {key: value for key, value in sweep.items() if value is not None}
-        self._settings, self._limits, self.mount = target, limits, place / "mount"
+    def __init__(self, place: Path, sweep: dict[str, Any], limits: dict[str, Any]):
+        self._sweep = sweep
+        self._limits, self.mount = limits, place / "mount"
         (place / "locks").mkdir()
         super().__init__(place, self._sweep)
         self.target, self.beside = self.mount / "scratch", place / "beside"
@@ -65,12 +65,12 @@ class Case(Scripted):
         self.planned: list[str] = []  # the command, where its plan must not be written again
         self.reset()
 
-    def reset(self, target: dict[str, Any] | None = None, limits: dict[str, Any] | None = None) -> None:
-        """Configure anew, with these keys changed."""
+    def reset(self, **limits: Any) -> None:
+        """Configure anew, with these limits changed."""
         self.configure(
             self._sweep,
-            target={"directory": str(self.target), "lock": str(self.place / "locks")} | self._settings | (target or {}),
-            limits={"retried": "0%", "fill": "100%", "share_of_free": "100%"} | self._limits | (limits or {}),
+            target={"directory": str(self.target), "lock": str(self.place / "locks")},
+            limits={"retried": "0%", "fill": "100%", "share_of_free": "100%"} | self._limits | limits,
         )
 
     def play(self, *rules: scripted.Rule) -> None:
@@ -135,7 +135,6 @@ class Fault(NamedTuple):
     word: str
     on: Callable[[Path], AbstractContextManager[None]]
     sweep: dict[str, Any]
-    target: dict[str, Any]
     limits: dict[str, Any]
     still: bool
 
@@ -149,12 +148,11 @@ def fault(
     word: str = "",
     on: Callable[[Path], AbstractContextManager[None]] = mounts.disk,
     sweep: dict[str, Any] = SWEEP,
-    target: dict[str, Any] | None = None,
     limits: dict[str, Any] | None = None,
     still: bool = True,
 ) -> Callable[[Happen], Happen]:
     def register(happen: Happen) -> Happen:
-        made = Fault(happen, ends, check, word, on, sweep, target or {}, limits or {}, still)
+        made = Fault(happen, ends, check, word, on, sweep, limits or {}, still)
         FAULTS[happen.__name__.replace("_", " ")] = made
         return happen
 
@@ -170,7 +168,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Case]:
     if reason := mounts.missing():
         pytest.skip(reason)
     happens = FAULTS[request.node.callspec.params["name"]]
-    made = Case(tmp_path, happens.sweep, happens.target, happens.limits)
+    made = Case(tmp_path, happens.sweep, happens.limits)
     made.mount.mkdir()
     with happens.on(made.mount):
         made.plant()
@@ -467,7 +465,7 @@ def results_removed_in_the_middle(case: Case) -> Iterator[None]:
 @fault(ExitCode.LIMIT_SPENT, limits={"time": "10s"}, word="limits.time")
 def time_spent(case: Case) -> Iterator[None]:
     yield
-    case.reset(limits={"time": None})
+    case.reset(time=None)
 
 
 # Others

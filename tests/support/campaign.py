@@ -280,9 +280,9 @@ class Allocation:
     def environment(self) -> dict[str, str]:
         return os.environ | {"PATH": self.path, "COLUMNS": "300"} | self.mark
 
-    def processes(self, word: str = "", node: str = "") -> list[psutil.Process]:
-        """What lives of it, on all nodes or one; with this word in its command, or a program of that name."""
-        return processes.with_variables(word, **self.mark, **({"SLURMD_NODENAME": node} if node else {}))
+    def processes(self, word: str = "") -> list[psutil.Process]:
+        """What lives of it, on all nodes, with this word in its command or a program of that name."""
+        return processes.with_variables(word, **self.mark)
 
     def measure(self, *arguments: str, code: int = 0) -> str:
         """Run to the end; returns its messages."""

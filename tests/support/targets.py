@@ -95,16 +95,16 @@ def made(place: Place, below: str) -> Path:
     return Path(trees.make_directories(place, [below])[0])
 
 
-def marked(directory: Path, uuid: str = "u") -> Place:
+def marked(directory: Path) -> Place:
     """A directory with a marker, as if it had been claimed."""
-    content = OWNER | {"uuid": uuid, "campaign": directory.name.removeprefix("iosweep-")}
+    content = OWNER | {"uuid": "u", "campaign": directory.name.removeprefix("iosweep-")}
     (directory / "iosweep.json").write_text(json.dumps(content))
     return at(directory)
 
 
 @contextlib.contextmanager
-def everybodys(mode: int = 0o1777) -> Iterator[Path]:
+def everybodys() -> Iterator[Path]:
     """A target that every user sees and may write to, unlike pytest's own directories."""
     with tempfile.TemporaryDirectory() as made:
-        Path(made).chmod(mode)
+        Path(made).chmod(0o1777)
         yield Path(made)
