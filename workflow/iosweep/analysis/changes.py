@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from iosweep.analysis import formats
 from iosweep.config import yaml_lines
 from iosweep.errors import ConfigError
 from iosweep.tables.reader import Campaign, NodeRow
-from iosweep.text import shortened
+from iosweep.text import shortened, some
 from iosweep.tools.axes import TARGET
 from iosweep.units import human_size
 
@@ -141,9 +141,7 @@ def _format(value: object) -> str:
 
 def _join_distinct(texts: Iterable[str | None]) -> str:
     """Join distinct values in natural order: the first three, and the number of others."""
-    distinct_texts: Sequence[str] = sorted({text for text in texts if text}, key=formats.natural)
-    more = f" and {len(distinct_texts) - 3} more" if len(distinct_texts) > 3 else ""
-    return "; ".join(distinct_texts[:3]) + more
+    return some(sorted({text for text in texts if text}, key=formats.natural), 3, separator="; ")
 
 
 #: Topic -> reads its facts from a campaign.

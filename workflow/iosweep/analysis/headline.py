@@ -93,8 +93,7 @@ class Best:
         if not self.alike:
             return ""
         names = list(dict.fromkeys(_difference(other, self.result) for other in self.alike))
-        count = f"{human_count(len(self.alike), 'other point')}: " if len(self.alike) > _NAMED else ""
-        return f"cannot be told apart from {count}{some(names, _NAMED, separator='; ')}"
+        return f"cannot be told apart from {some(names, _NAMED, separator='; ')}"
 
     @property
     def doubt(self) -> str:

@@ -27,7 +27,7 @@ from iosweep.store.ingested import INGESTED, RAW, Ingested, IngestedFacts, Inges
 from iosweep.store.record import Finding
 from iosweep.tables.columns import result_columns
 from iosweep.tables.writer import CampaignTables, Values
-from iosweep.text import printable, shortened
+from iosweep.text import printable, shortened, some
 from iosweep.tools import parameters, phases, tools
 from iosweep.tools.axes import PHASE_TIME
 from iosweep.tools.reading import SEVERITIES, Cell, Reading
@@ -267,10 +267,9 @@ def make(results: Path, document: Ingested, digest: str, read: Sequence[Content]
         without_rows=dict(Counter(content.without_row for content in read if content.without_row).most_common()),
         left_out=dict(Counter(made.left_out).most_common()),
     )
-    more = f" and {len(document.sources) - 3} more" if len(document.sources) > 3 else ""
     about = {  # in place of a plan
         "campaign": document.campaign,
-        "description": f"Ingested from {', '.join(document.sources[:3])}{more}",
+        "description": f"Ingested from {some(document.sources, 3)}",
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "iosweep_version": iosweep.__version__,
         "plan_digest": digest,

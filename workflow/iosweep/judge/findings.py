@@ -22,7 +22,7 @@ from msgspec import structs
 from iosweep.errors import names_cause
 from iosweep.plan.model import Point, TargetSettings
 from iosweep.store.record import Finding, PhaseRun
-from iosweep.text import printable, shortened
+from iosweep.text import printable, shortened, some
 from iosweep.tools import Parsed, Phase
 
 Outcome = Literal["pass", "fail", "not checked", "not applicable"]
@@ -108,9 +108,9 @@ class Check:
         if outcome == "not applicable":
             return NOT_APPLICABLE
         with_outcome = {host: finding for host, finding in findings.items() if finding.outcome == outcome}
-        shown = [f"{host}: {finding.evidence}" for host, finding in list(with_outcome.items())[:SHOWN_NODES]]
-        more = f"; and {len(with_outcome) - SHOWN_NODES} more nodes" if len(with_outcome) > SHOWN_NODES else ""
-        return Finding(outcome, "; ".join(shown) + more, any(finding.retry for finding in with_outcome.values()))
+        evidence = [f"{host}: {finding.evidence}" for host, finding in with_outcome.items()]
+        text = some(evidence, SHOWN_NODES, separator="; ")
+        return Finding(outcome, text, any(finding.retry for finding in with_outcome.values()))
 
     def _find(self, s: Observation) -> Finding:
         return NO_OUTPUT if self.needs and self.needs not in s.parsed.figures else self.function(s)

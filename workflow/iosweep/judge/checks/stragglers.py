@@ -12,6 +12,7 @@ from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Observation, fai
 from iosweep.node import ranks
 from iosweep.node.cpus import parse
 from iosweep.store.record import Finding
+from iosweep.text import some
 from iosweep.tools import Parsed
 
 #: Share of the median below which a node or worker is a straggler: a worker does fewer I/Os than a node, so its rate
@@ -54,8 +55,7 @@ def even(s: Observation) -> Finding:
             slow += _stragglers(kind, compared)
             sentences.append(f"the slowest of {len(compared)} {kind}s did {share:.0%} of their median")
     if slow:
-        more = f"; and {len(slow) - SHOWN_NODES} more" if len(slow) > SHOWN_NODES else ""
-        return failed("; ".join(slow[:SHOWN_NODES]) + more)
+        return failed(some(slow, SHOWN_NODES, separator="; "))
     if sentences:
         return passed("; ".join(sentences))
     if sharing:
