@@ -3,13 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
 from msgspec import structs
 from syrupy.assertion import SnapshotAssertion
 
-from iosweep.analysis import caveats, formats, sentences
+from iosweep.analysis import caveats, formats, headline, sentences, slices
+from iosweep.analysis.slices import Scaling
 from iosweep.analysis.summary import summarize
+from iosweep.judge.statistics import Estimate
+from iosweep.report import figures
 from iosweep.tables.reader import ResultRow
-from results_factory import row, sweep_facts
+from results_factory import loaded, row, sweep_facts
 
 K, M, G = 2**10, 2**20, 2**30
 #: Repetitions that scatter by 1 %.
@@ -106,3 +110,39 @@ def test_a_size_is_never_rounded() -> None:
         (30198988800, "28.125 GiB"), ((5 << 30) + 1024, "5,368,710,144 B"), (3 << 40, "3 TiB"),
     ):  # fmt: skip
         assert formats.size(size) == text
+
+
+# Growth with nodes, and lines of a figure
+
+
+def test_efficiency_is_the_share_of_linear_growth() -> None:
+    """rate(n) / (n / m x rate(m)), by hand, with the interval of the ratio."""
+
+    def scaled(rates: dict[int, float], *noise: float) -> tuple[Scaling | None, Estimate | None]:
+        own = summarize(points("nodes", dict(rates), noise))
+        rivals = headline.Rivals(own, "bandwidth_bytes_per_s")
+        line = [(result.nodes, result) for result in own]
+        return slices.measure_scaling("nodes", line, rivals), rivals.ratio(own[-1], own[0])
+
+    found, ratio = scaled({2: 1000.0, 4: 1800.0, 8: 3000.0}, *STEADY)
+    assert found and ratio and found.smallest == 2
+    assert [step.speedup for step in found.steps] == pytest.approx([1.8, 3.0])
+    assert [step.efficiency for step in found.steps] == pytest.approx([0.9, 0.75])
+    assert found.steps[1].range == pytest.approx((ratio.low / 4, ratio.high / 4))
+    assert found.steps[1].range[0] < 0.75 < found.steps[1].range[1]
+    alone, _ = scaled({1: 10.0, 2: 19.0}, 1.0)
+    assert alone and alone.steps[0].range is None
+    # nothing scales from one count or from nothing
+    assert [scaled(rates, *STEADY)[0] for rates in ({4: 10.0}, {1: 0.0, 2: 10.0})] == [None, None]
+
+
+def test_what_has_no_place_on_an_axis_is_shown_and_counted() -> None:
+    """As IO500's deletes, which do not tell the size of files."""
+    made: dict[str, Any] = {"kind": "metadata", "tool": "mdtest", "nodes": 10, "unique_directory": True}
+    sizes: dict[str, int | None] = {"easy": 0, "rest": None, "hard": 3901}
+    rows = [row(**made, point=point, phase="create", file_size_bytes=size) for point, size in sizes.items()]
+    facts = structs.replace(sweep_facts(1, *sizes), axes={"file_size": (0, 3901)}, tool="mdtest")
+    (figure,) = figures.figures(loaded(rows, sweeps=[structs.asdict(facts)]), summarize(rows))
+    assert (figure.x_column, "1" in figure.notes[-1]) == ("file_size_bytes", True)
+    found = {fixed["file_size_bytes"]: len(own) for fixed, own in slices.split(summarize(rows), ["file_size_bytes"])}
+    assert found == {0: 1, 3901: 1, None: 1}
