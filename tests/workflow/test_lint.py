@@ -34,13 +34,13 @@ def test_style_types_and_documentation_are_clean(name: str, root: Path, tmp_path
 #: Room -> most lines and modules of Python that it may have. Take something away before you raise one.
 CEILINGS = {
     "": (1_110, 8),
-    "analysis": (3_080, 11),
+    "analysis": (3_060, 11),
     "commands": (3_050, 19),
     "config": (1_850, 7),
     "files": (570, 3),
     "ingest": (410, 3),
     "jobs": (930, 5),
-    "judge": (3_230, 15),
+    "judge": (3_220, 15),
     "node": (3_230, 12),
     "plan": (1_150, 7),
     "programs": (680, 3),
