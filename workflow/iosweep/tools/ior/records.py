@@ -87,8 +87,6 @@ class Result:
     iteration: int
     bandwidth_bytes_per_s: float  # bytes / total_s
     ops_per_s: float | None  # transfers / io_s; early 3.3 does not print it
-    block_bytes: float
-    transfer_bytes: float
     open_s: float
     io_s: float
     close_s: float
@@ -105,8 +103,6 @@ class Result:
 _FIGURES = {
     "bandwidth_bytes_per_s": ("bw(MiB/s)", "bwMiB", MIB),
     "ops_per_s": ("IOPS", "iops", 1),
-    "block_bytes": ("block(KiB)", "blockKiB", 1024),
-    "transfer_bytes": ("xfer(KiB)", "xferKiB", 1024),
     "open_s": ("open(s)", "openTime", 1),
     "io_s": ("wr/rd(s)", "wrRdTime", 1),
     "close_s": ("close(s)", "closeTime", 1),
