@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -34,9 +34,11 @@ from iosweep.judge import agreement, statistics
 from iosweep.judge.agreement import RepeatedFigure
 from iosweep.judge.best import reached
 from iosweep.judge.statistics import GRADES, Estimate
-from iosweep.tables.columns import result_columns
-from iosweep.tables.reader import Campaign, CampaignDocument, ResultRow, TargetDirectory, read_row
+from iosweep.tables.reader import ResultRow
 from iosweep.text import human_count
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests/support"))
+import results_factory
 
 #: Logarithms of figures.
 Logs = NDArray[numpy.float64]
@@ -96,16 +98,7 @@ UNKNOWABLE = ("rare slow mode", "AR(1) 0.6", "drift", "session effect")
 
 # Campaigns
 
-_ROW = read_row(
-    dict.fromkeys(column.name for column in result_columns())
-    | {"point": "p", "phase": "rand_read", "kind": "data", "tool": "fio", "metric": "ops_per_s", "sweeps": "s"}
-    | {"verdict": "valid", "nodes": 1, "o_direct": True, "host": "n1", "hosts": "n1"}
-)
-_ABOUT = CampaignDocument(
-    campaign="audit", made=datetime.now(UTC), iosweep_version="", plan_digest="", seed=0,
-    targets={"": TargetDirectory("/")}, limits={}, sweeps=(), configuration=(), jobs=(), results_of_nodes={},
-    builds={}, tables={},
-)  # fmt: skip
+_ROW = results_factory.row(nodes=1, o_direct=True, host="n1", hosts="n1")
 #: The true figure.
 TRUE = 1000.0
 
@@ -470,7 +463,7 @@ def _decide(form: Form, made: Sequence[ResultRow]) -> tuple[str, str]:
         Criterion(name="c", selector=selector, threshold=Threshold(comparison=">=", amount=amount * true, unit=unit))
         for amount in (1.0, 0.95)
     ]
-    at, below = acceptance.decide(Campaign(tuple(made), (), (), _ABOUT), summarize(made), wanted)
+    at, below = acceptance.decide(results_factory.loaded(made), summarize(made), wanted)
     return at.outcome, below.outcome
 
 
