@@ -61,14 +61,11 @@ def sha256(tool: str, search: str | None = None) -> str | None:
 
 
 def hash_of(path: str) -> str | None:
-    """Hash of a binary, None if the file does not exist."""
+    """Hash of a binary, None if the file cannot be read."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except FileNotFoundError:
+    except OSError:
         return None
-    except PermissionError:  # executable but not readable: size and time identify it
-        status = Path(path).stat()
-        return f"unreadable, {status.st_size} bytes of {status.st_mtime_ns}"
 
 
 def output(*argv: str, failed: bool = False) -> str:
