@@ -215,15 +215,9 @@ def test_the_repetitions_that_decide_exclude_the_value() -> None:
 
 
 def test_a_change_of_the_smallest_size_is_found_in_four_of_five_cases() -> None:
-    draw, found, of = random.Random(5), 0, 400
-    for _ in range(of):
-        logs = {(None, k): draw.gauss(0, 0.02) for k in range(15)}
-        own = estimate(logs)
-        assert own
-        least = own.smallest()
-        shifted = estimate({key: log + math.log1p(least) for key, log in logs.items()})
-        found += bool(shifted and shifted.p() < ALPHA)
-    assert 0.7 < found / of < 0.9
+    own = alone(lognormal(5, 1, 0.02, 15)[0])
+    changed = stats.nct(own.freedom, math.log1p(own.smallest()) / own.error)
+    assert changed.sf(stats.t(own.freedom).isf(ALPHA / 2)) == pytest.approx(0.8, abs=0.02)
 
 
 # Changes of level in rows of nights

@@ -91,14 +91,11 @@ class Estimate:
         """Whether the interval is narrow enough to be shown."""
         return self.half_width_share <= MAX_FACTOR - 1
 
-    def p(self, value: float = 1.0) -> float:
-        """Two-sided p-value of the hypothesis that this is the true value."""
-        distance = abs(self.log - math.log(value))
-        if not self.error:
-            return float(distance == 0)
+    def p(self) -> float:
+        """Two-sided p-value of the hypothesis that a ratio is 1."""
         from scipy.special import stdtr  # imported late: it takes a third of a second
 
-        return 2 * float(stdtr(self.freedom, -distance / self.error))
+        return 2 * float(stdtr(self.freedom, -abs(self.log) / self.error))
 
     def excludes(self, value: float) -> bool:
         """Whether a value is outside of the interval."""
@@ -335,9 +332,9 @@ def repetitions_to_exclude(value: float, figure: Estimate) -> int | None:
 @lru_cache(10_000)
 def student_t(freedom: float, above: float = ALPHA / 2) -> float:
     """The quantile of Student's t distribution with the upper tail probability `above` (dimensionless)."""
-    from scipy.special import ndtri, stdtrit  # imported late: it takes a third of a second
+    from scipy.special import stdtrit  # imported late: it takes a third of a second
 
-    return -float(ndtri(above) if math.isinf(freedom) else stdtrit(freedom, above))
+    return -float(stdtrit(freedom, above))
 
 
 @lru_cache(10_000)
