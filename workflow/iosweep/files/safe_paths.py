@@ -57,11 +57,6 @@ class Folder:
             return None
         return _KINDS.get(stat.S_IFMT(status.st_mode), _OTHER_KIND).partition(",")[0]
 
-    def size(self, name: str) -> int | None:
-        """The size of a regular file; None where there is none."""
-        status = self.status(name)
-        return status.st_size if status and stat.S_ISREG(status.st_mode) else None
-
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:
         """A handle of a regular file. Never waits for the other end of a pipe."""
         path = str(self.path / name)

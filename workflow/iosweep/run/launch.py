@@ -234,7 +234,7 @@ def make_scratch(scratch: Path) -> None:
 def remove_scratch(scratch: Path) -> None:
     """Remove the scratch directory, or a link in its place, but not a file: it would not be ours. Raises OSError."""
     with safe_paths.folder(scratch.parent) as results:
-        if results.size(scratch.name) is None:
+        if results.obstacle(scratch.name) != "a file":
             results.remove_tree(scratch.name)
 
 

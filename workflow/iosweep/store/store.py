@@ -193,7 +193,7 @@ class Store:
         with safe_paths.folder(self.path, f"points/{point}", make=True) as place:
             names = place.names()
             for leftover in names:  # from a runner that was killed during a write
-                if safe_paths.TEMPORARY.fullmatch(leftover) and place.size(leftover) is not None:
+                if safe_paths.TEMPORARY.fullmatch(leftover):
                     place.remove(leftover)
             tries = (match for match in map(_ANY_TRY.match, names) if match)
             attempt = 1 + max((int(m[2]) for m in tries if int(m[1]) == repetition), default=0)
