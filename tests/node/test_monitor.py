@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from iosweep.node.counters import Bytes, Reading
-from iosweep.node.monitor import dirty_bytes, encoded, series, still_s
+from iosweep.node.monitor import dirty_bytes, encoded, series
 
 
 def readings(*times: float, written: list[int]) -> list[Reading]:
@@ -32,8 +32,3 @@ def test_what_waits_in_memory_to_be_written(tmp_path: Path) -> None:
     assert dirty_bytes(file) is None
     file.write_text("MemAvailable: 4 kB\nDirty: 3 kB\nWriteback: 2 kB\nCached: 1 kB\n")
     assert dirty_bytes(file) == 5 * 1024
-
-
-def test_how_long_our_own_process_stood_still() -> None:
-    for times, stood_s in (((0.0, 1.0, 2.0), 0.0), ((0.0, 1.0, 15.0, 16.0), 13.0), ((0.0,), 0.0)):
-        assert still_s([Reading(at_s) for at_s in times], 1.0) == stood_s, times

@@ -54,8 +54,6 @@ class Moved(Part, frozen=True, kw_only=True):
     memory: str = ""
     #: Bytes of all file systems that waited in memory to be written when the command began.
     dirty_bytes: Count | None = None
-    #: The longest time that our process stood still because it, or the machine, was stopped.
-    still_s: Seconds = 0.0
     #: Limits that control groups set on each device (load.io_limits).
     io_limits: dict[str, Count] = msgspec.field(default_factory=dict)
 

@@ -85,7 +85,6 @@ class NodeWatch:
         moved = structs.replace(
             self._counters.moved(self._readings[0], last),
             dirty_bytes=self._dirty_bytes,
-            still_s=still_s(self._readings, self._interval_s),
             io_limits=load.io_limits(self._counters.disk_numbers),
         )
         watched = Watched(moved=moved)
@@ -135,12 +134,6 @@ def dirty_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
     """Bytes of all file systems that wait in memory to be written; None if unknown."""
     sizes = [procfs.size(procfs.field(meminfo, name)) for name in ("Dirty", "Writeback")]
     return None if None in sizes else sum(filter(None, sizes))
-
-
-def still_s(readings: Sequence[Reading], interval_s: float) -> float:
-    """The longest delay of a reading beyond the interval. Pure."""
-    longest = max((b.at_s - a.at_s for a, b in pairwise(readings)), default=0.0)
-    return round(max(0.0, longest - interval_s), 3)
 
 
 # Rates over time

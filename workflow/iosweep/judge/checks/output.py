@@ -187,13 +187,9 @@ def clock(s: Observation) -> Finding:
     other_s = wall_s - timed_s - evidence.untimed_s
     if other_s <= _BEHIND * timed_s:
         return passed(times)
-    limit_s = _BEHIND * timed_s + startup_s
-    if timed_s < _COMPARABLE * startup_s or other_s <= limit_s:
+    if timed_s < _COMPARABLE * startup_s or other_s <= _BEHIND * timed_s + startup_s:
         return unchecked(f"{times}, which is too short beside its start-up (up to {human_duration(startup_s)})")
-    stopped_s = max((moved.still_s for moved in s.run.moved.values()), default=0.0)
-    if other_s - stopped_s <= limit_s:
-        return failed(f"{times}: our agent there stood still for {stopped_s:.2f} s (stopped?)", retry=True)
-    return failed(f"{times}: its clock is slow, or it did not time all that it did")
+    return failed(f"{times}: its clock is slow, it was stopped, or it did not time all that it did")
 
 
 # Amounts
