@@ -169,22 +169,18 @@ def test_sweeps_and_suites_have_the_targets_that_they_name_or_all(tmp_path: Path
     assert len(shared) == 2  # b at both queue depths: a point is measured once, whatever sweep names its target
 
 
-@pytest.mark.parametrize(
-    ("sweep", "where"),
-    [
-        ({"axes": {"target": ["a", "c"]}}, "sweeps[0].axes.target"),
-        ({"options": {"target": "bb"}}, "sweeps[0].options.target"),
-        ({"options": {"target": "a"}}, "targets.b"),  # no sweep measures it
-        ({"side_by_side": "queue_deph"}, "sweeps[0].side_by_side"),
-        ({"axes": {"nodes": [1, 2]}, "side_by_side": "nodes"}, "sweeps[0].side_by_side"),  # in two jobs
-        ({"exclude": [{"target": "c"}]}, "sweeps[0].exclude[0].target"),
-    ],
-)
-def test_what_cannot_be_side_by_side_is_named(tmp_path: Path, sweep: dict[str, Any], where: str) -> None:
-    made = document(**sweep)
-    del made["target"]
-    made["targets"] = {"a": {"directory": "/a"}, "b": {"directory": "/b"}}
-    assert [error.where for error in errors(tmp_path, made, make)] == [where]
+def test_what_cannot_be_side_by_side_is_named(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    sweeps: list[dict[str, Any]] = [
+        {"axes": {"target": ["a", "c"]}},
+        {"options": {"target": "bb"}},
+        {"options": {"target": "a"}},  # no sweep measures b
+        {"side_by_side": "queue_deph"},
+        {"axes": {"nodes": [1, 2]}, "side_by_side": "nodes"},  # in two jobs
+        {"exclude": [{"target": "c"}]},
+    ]
+    targets = {"a": {"directory": "/a"}, "b": {"directory": "/b"}}
+    made = [{"campaign": "c", "targets": targets, "sweeps": document(**sweep)["sweeps"]} for sweep in sweeps]
+    assert refused(tmp_path, made, make) == snapshot
 
 
 def test_the_command_line_names_the_directory_of_a_single_target_only(tmp_path: Path) -> None:
