@@ -16,6 +16,10 @@ _PLAIN = """
     OMPI_MCA_plm_rsh_pass_libpath OMP_NUM_THREADS ROMIO_HINTS KRB5CCNAME
 """
 NEEDED = dict.fromkeys(_PLAIN.split(), "x") | {
+    # what looks like an address with a user, and is none
+    "LD_LIBRARY_PATH": "/opt//mpich@4.1/lib://opt/fabric@2/lib:/a:/b",
+    "PMIX_SERVER_URI41": "slurm.pmix.7.0.0;tcp4://127.0.0.1:41233",
+    "PRTE_MCA_prte_hnp_uri": "prterun-n1-4005@0.0;tcp4://10.0.0.1:37701:24;prte@0.1;tcp6://[fe80::1]:37701;prte@0.2",
     "BASH_FUNC_module%%": "() { eval `modulecmd bash $*`; }",
 }
 #: None of its business: what is on no list, and of the list by their beginnings secrets by their ends.
@@ -28,6 +32,13 @@ WITHHELD = dict.fromkeys(_NAMES.split(), "x") | {
     "DATABASE_URL": "postgres://db",
     "https_proxy": "http://proxy:3128",
     "SSH_AUTH_SOCK": "/tmp/agent",
+    # secrets by their values
+    "PYTHON_PEER": "//me:hunter2@host",
+    "PYTHON_INDEX": "https://me:hunter2@pypi.example/simple",
+    "UCX_PROXY": "http://me:hunt/er2@proxy:3128",
+    "UCX_PORTLIKE": "http://me:12/er2@proxy:3128",
+    "PYTHON_INDEXES": "https://one.example/simple https://ghp_abc@pypi.example/simple",
+    "LC_SHARE": "//me:hunter2@server/share",
 }
 
 
@@ -42,8 +53,10 @@ def test_more_is_passed_by_its_name_unless_that_tells_a_secret() -> None:
     assert environment.passed(WITHHELD, ["MYSQL_PWD"]) == {}
 
 
-def test_what_is_named_and_not_set_is_said() -> None:
-    assert environment.lacking({"A": "x"}, ("A", "C")) == ["tools.variables: C is not set"]
+def test_what_is_named_and_not_passed_is_said(snapshot: SnapshotAssertion) -> None:
+    given = {"A": "x", "B": "http://me:hunter2@proxy", "HOME": "/home/me"}
+    assert environment.lacking(given, ("A", "HOME")) == []
+    assert "\n".join(environment.lacking(given, ("A", "B", "C"))) == snapshot
 
 
 def test_the_configuration_names_variables_and_no_secrets(tmp_path: Path, snapshot: SnapshotAssertion) -> None:

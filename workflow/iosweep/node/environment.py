@@ -55,6 +55,13 @@ _HARMLESS = frozenset(
         *(f"PRTE_MCA_plm_ssh_pass_{what}" for what in ("libpath", "environ_mca_params")),
     )
 )
+#: A user, with or without a password, in a URL; a password may have slashes. Must not match a path with `//` and `@`,
+#: nor lists of process managers such as `prte@0.0;tcp4://10.0.0.1:37701:24;...`.
+_IN_ADDRESS = re.compile(
+    r"""(?<![\w+./-])[A-Za-z][\w+.-]*://(?:[^\s;|]*@|[^\s/:@\[]*:(?!\d+(?:[:;|,\s]|$))\S*@)"""
+    r"""|://[^/\s:@\[]*:(?!\d+(?:[:;|,\s]|$))[^/\s@]+@"""
+    r"""|(?:^|[\s"'=,;])//[^\s/:@]+:(?!/)[^\s@]*@"""
+)
 NAME_PATTERN = "^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 
 
@@ -77,13 +84,21 @@ def passed(given: Mapping[str, str], more: Collection[str] = ()) -> dict[str, st
     return {
         name: value
         for name, value in given.items()
-        if (name in NAMES or name in more or name.startswith(PREFIXES)) and not is_secret(name)
+        if (name in NAMES or name in more or name.startswith(PREFIXES))
+        and not is_secret(name)
+        and not _IN_ADDRESS.search(value)
     }
 
 
 def lacking(given: Mapping[str, str], more: Collection[str]) -> list[str]:
-    """Sentences about variables that tools.variables names and that are not set. Pure."""
-    return [f"tools.variables: {name} is not set" for name in more if name not in given]
+    """Sentences about variables that tools.variables names and that tools still do not get. Pure."""
+    passed_on = passed(given, more)
+    return [
+        f"tools.variables: {name} is "
+        + ("withheld, its value holds an address with a user or a password" if name in given else "not set")
+        for name in more
+        if name not in passed_on
+    ]
 
 
 def reduce(more: Collection[str] = ()) -> None:
