@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import structs
 from syrupy.assertion import SnapshotAssertion
 
 import results_factory as factory
@@ -248,6 +249,22 @@ def test_what_is_said_of_a_comparison(snapshot: SnapshotAssertion) -> None:
         versus = comparison.Versus(("a", "b"), named, named, pairs[name], ())
         lines += [f"beside {name}: {comparison.caution(versus)}", *comparison.notes(versus)]
     assert "\n".join(lines) == snapshot
+
+
+def test_a_loss_of_some_is_not_one_of_all() -> None:
+    """Two sessions tell the mean of all from none, and leave single results wide intervals."""
+    before = """2957 2963 2954 2902 2945 2743  2989 2989 2971 2995 2989 2995  2968 2845 2960 2911 2974 2963
+                2989 3001 2998 2995 2992 2992  6240 6204 6240 6192 6174 6222  6277 6271 6265 6246 6271 6253"""
+    after = """2934 2900 2180 2470 2916 2960  2382 2399 1607 2384 2387 2394  2942 2957 2813 2655 2919 2939
+               2392 2402 2399 2383 2394 2394  6228 6138 6162 6253 6144 5645  6277 6277 6240 6234 6222 6277"""
+
+    def measured(figures: str) -> list[PointSummary]:  # six points, each in two sessions of three repetitions
+        return summarize(
+            structs.replace(row, figures={"ops_per_s": float(figure)}, session=str((row.repetition - 1) // 3))
+            for row, figure in zip(make_rows(1, n=6), figures.split(), strict=True)
+        )
+
+    assert verdicts(against(measured(before), measured(after))) == {"worse": 1, "same": 1, "undecided": 4}
 
 
 def rising() -> Comparison:

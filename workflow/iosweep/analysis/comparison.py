@@ -220,7 +220,10 @@ def compare(matched: Matched, column: str = "", at_least: float = AT_LEAST) -> C
             median_low([_count_sessions(result(pair), sides[side]) for pair, sides in measured] or [0])
             for side, result in ((1, attrgetter("a")), (0, attrgetter("b")))
         ),
-        tuple(replace(diff, verdict=verdicts.get(diff.pairs[0], diff.verdict)) for diff in singles),
+        tuple(
+            diff if diff.verdict == "same" else replace(diff, verdict=verdicts.get(diff.pairs[0], diff.verdict))
+            for diff in singles
+        ),
         tuple(groups),
         tuple(absent),
         tuple(explained),
@@ -356,7 +359,8 @@ def _is_uniform(group: Difference, differences: Sequence[Difference], design: De
     level, least = ALPHA / max(1, len(parts)), max(math.log1p(at_least), abs(center.log) / 4)
     for part in parts:
         own = _RATIOS[design]([steady[pair] for pair in part.samples])
-        if own and abs(own.log - center.log) >= least and own.at(level).excludes(center.center):
+        apart = own and abs(own.log - center.log) >= least
+        if own and apart and own.at(ALPHA if part.verdict == "same" else level).excludes(center.center):
             return False
         if part.changed and 100 * len(part.samples) >= len(group.samples):  # fewer do not make the mean
             rest = _RATIOS[design]([sides for pair, sides in group.samples.items() if pair not in part.samples])
