@@ -11,7 +11,6 @@ import re
 import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypedDict
 
 import msgspec
 from msgspec import structs
@@ -114,13 +113,6 @@ def node_key(node: NodeFacts) -> str:
     return hashlib.sha256(msgspec.json.encode(stable)).hexdigest()[:12]
 
 
-class TargetMount(TypedDict):
-    """Part of identify.FileSystem: the type of the target's file system, and its mount as a line of mount(8)."""
-
-    fstype: str
-    mount: str
-
-
 def collect_cpus(reserved_cpus: str | None = None, root: Path = Path("/")) -> NodeFacts:
     """The CPUs of this node, and which are reserved. `reserved_cpus`: the key cpus.reserved."""
     topology = Topology.read(root)
@@ -146,7 +138,7 @@ def collect_cpus(reserved_cpus: str | None = None, root: Path = Path("/")) -> No
 
 
 def collect(
-    target: TargetMount,
+    target: Mapping[str, object],
     space: Mapping[str, int] | None = None,
     root: Path = Path("/"),
     reserved_cpus: str | None = None,
@@ -170,8 +162,8 @@ def collect(
         transparent_hugepages=hugepages.partition("[")[2].partition("]")[0] or None,
         memory_bytes=size(field(memory, "MemTotal")),
         nics=tuple(sorted([*interfaces(root), *infiniband(root)], key=lambda nic: nic.name)),
-        fstype=target["fstype"],
-        mount=printable(target["mount"]),
+        fstype=str(target["fstype"]),
+        mount=printable(str(target["mount"])),
         memory_available_bytes=size(field(memory, "MemAvailable")),
         target_bytes=room["used_bytes"] + room["free_bytes"] if room else None,
         target_free_bytes=room.get("free_bytes"),
