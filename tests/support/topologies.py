@@ -43,9 +43,8 @@ class Machine:
         def online(groups: Iterable[Collection[int]]) -> tuple[CpuSet, ...]:
             return tuple(filter(None, (frozenset(group) & self.cpus for group in groups)))
 
-        return Topology(
-            online(self.cores), online(self.sockets), {n: c for n in self.numa if (c := node_cpus(self, n))}
-        )
+        numa = {node: cpus for node, group in self.numa.items() if (cpus := frozenset(group) & self.cpus)}
+        return Topology(online(self.cores), online(self.sockets), numa)
 
     def write(self, root: Path) -> Path:
         """The tree under `root`, which is what Topology.read and a reader's `root` take."""
@@ -95,11 +94,6 @@ def machine(
         sockets=[_union(cores[s * per_socket : (s + 1) * per_socket]) for s in range(sockets)],
         numa={node: _union(cores) for node, cores in enumerate(of_node)},
     )
-
-
-def node_cpus(machine: Machine, node: int) -> CpuSet:
-    """The CPUs of a NUMA node that are online."""
-    return frozenset(machine.numa[node]) & machine.cpus
 
 
 def tree(root: Path, **shape: int) -> Path:
