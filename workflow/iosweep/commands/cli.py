@@ -20,26 +20,26 @@ from pathlib import Path
 import iosweep
 from iosweep.errors import ExitCode
 
-#: Commands for people: name -> module and help.
+#: Commands for people: name, which is also that of its module -> help.
 COMMANDS = {
-    "plan": ("plan", "show what a configuration will measure, and the time and space that takes"),
-    "doctor": ("doctor", "check this machine, or with --slurm a cluster, before a campaign"),
-    "watch": ("watch", "follow the progress of a campaign"),
-    "show": ("show", "show the results of a campaign"),
-    "compare": ("compare", "compare campaigns: what changed, and which figures got worse or better"),
-    "history": ("history", "show campaigns of one configuration over time: changes, and what changed then"),
-    "check": ("check", "check that campaigns are complete and valid; exit with 1 if one is not"),
-    "accept": ("accept", "decide whether a campaign meets its criteria"),
-    "report": ("report", "regenerate the tables, the report and the figures of a campaign"),
-    "rerun": ("rerun", "mark points to be measured again; their results are kept as superseded"),
-    "clean": ("clean", "show the files that campaigns left on the target; remove them with --yes"),
-    "ingest": ("ingest", "make a campaign of outputs of fio, IOR, mdtest or IO500 that others made"),
+    "plan": "show what a configuration will measure, and the time and space that takes",
+    "doctor": "check this machine, or with --slurm a cluster, before a campaign",
+    "watch": "follow the progress of a campaign",
+    "show": "show the results of a campaign",
+    "compare": "compare campaigns: what changed, and which figures got worse or better",
+    "history": "show campaigns of one configuration over time: changes, and what changed then",
+    "check": "check that campaigns are complete and valid; exit with 1 if one is not",
+    "accept": "decide whether a campaign meets its criteria",
+    "report": "regenerate the tables, the report and the figures of a campaign",
+    "rerun": "mark points to be measured again; their results are kept as superseded",
+    "clean": "show the files that campaigns left on the target; remove them with --yes",
+    "ingest": "make a campaign of outputs of fio, IOR, mdtest or IO500 that others made",
 }
 #: Commands that the rules of the workflow call. `iosweep --help` does not list them.
 RULES = {
-    "measure": ("measure", "measure what is left of an allocation"),
-    "tables": ("tables", "make the tables from the store"),
-    "tools": ("tools", "build the benchmark tools with Spack"),
+    "measure": "measure what is left of an allocation",
+    "tables": "make the tables from the store",
+    "tools": "build the benchmark tools with Spack",
 }
 
 
@@ -81,14 +81,14 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=f"iosweep {iosweep.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     chosen = next((argument for argument in argv if not argument.startswith("-")), None)
-    for name, (module, text) in (COMMANDS | RULES).items():
+    for name, text in (COMMANDS | RULES).items():
         about = f"{text[0].upper()}{text[1:]}."
         if name in COMMANDS:
             command = commands.add_parser(name, help=text, description=about)
         else:
             command = commands.add_parser(name, description=about)
         if name == chosen:
-            code = importlib.import_module(f"iosweep.commands.{module}")
+            code = importlib.import_module(f"iosweep.commands.{name}")
             command.set_defaults(command=name, run=code.run, refuse=command.error)
             code.add_arguments(command)
     return parser.parse_args(argv)
