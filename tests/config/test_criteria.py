@@ -86,7 +86,7 @@ def test_a_plan_says_that_a_ratio_has_no_points_to_compare(tmp_path: Path) -> No
     apart = document() | {"sweeps": [*document()["sweeps"], other]}
     for ratio, lines in (("scaling queue_depth 1 -> 4", 0), ("ratio queue_depth 4 -> 8", 1)):
         plan = make(tmp_path, apart | {"accept": {f"rand_read {ratio}": ">= 2x"}})
-        assert sum("will be undecided" in line for line in criteria_lines(plan, {})) == lines, ratio
+        assert sum("will be undecided" in line for line in criteria_lines(plan)) == lines, ratio
 
 
 def test_a_threshold_changes_no_allocation(tmp_path: Path) -> None:

@@ -152,10 +152,7 @@ class Dag:
 
     def notes(self) -> list[str]:
         """Lines of a dry run: criteria, the target, and results that the plan leaves out."""
-        from iosweep.run import preflight
-
-        fstypes = preflight.fstypes(self.plan) if self.plan.accept and not self.site.slurm else {}
-        lines = [*criteria_lines(self.plan, fstypes), *map(str, self.target_problems())]
+        lines = [*criteria_lines(self.plan), *map(str, self.target_problems())]
         if self.unplanned:
             count = human_count(self.unplanned, "stored repetition is", "stored repetitions are")
             lines.append(f"{count} of points that the configuration does not have now: kept, not in tables and report")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -87,7 +87,7 @@ def run(arguments: Namespace) -> int:
             elsewhere = f"for a cluster: `iosweep plan --profile profiles/slurm {shlex.quote(str(arguments.config))}`"
             absent = [replace(problem, message=f"{problem.message} ({elsewhere})") for problem in absent]
         problems += absent
-        _print_table(made, where, preflight.fstypes(made) if made.accept and not absent else {})
+        _print_table(made, where)
         if not absent:
             try:
                 for name, room in preflight.check_space(made).items():
@@ -142,8 +142,8 @@ def commands(made: Plan, launcher: Launcher) -> Iterator[tuple[str, int, list[st
 # As a table
 
 
-def _print_table(made: Plan, where: Where, fstypes: Mapping[str, str]) -> None:
-    """Print the plan with its time and space. `fstypes`: target -> its type, where that is known."""
+def _print_table(made: Plan, where: Where) -> None:
+    """Print the plan with its time and space."""
     cost, printer = forecast.forecast_of(made), Printer(markup=True)
     printer.print(f"[bold]{made.campaign}[/bold]  target {escape(made.on)}", _sweeps(made), "")
     for work in submission.planned_work(made, where.site):
@@ -153,7 +153,7 @@ def _print_table(made: Plan, where: Where, fstypes: Mapping[str, str]) -> None:
             asks = f"; asks for {human_duration(60 * work.minutes())}{options}"
         printer.print(forecast.sentence(work.cost, work.allocation.title, word="") + asks)
     printer.print("", _cost(made, cost))
-    for line in criteria_lines(made, fstypes):
+    for line in criteria_lines(made):
         prose(line)
     bandwidths: dict[int | None, list[str]] = {}
     for name, target in made.targets.items():

@@ -11,7 +11,6 @@ from iosweep.config import criteria
 from iosweep.config.criteria import Selector, Subject, Where, find_pairs, lacks, matches
 from iosweep.config.sweeps import Config
 from iosweep.errors import Problem
-from iosweep.node import fs_types
 from iosweep.plan.model import Plan, Point, SweepFacts
 from iosweep.text import human_count
 from iosweep.tools import phases, tools
@@ -118,8 +117,8 @@ def criteria_problems(config: Config, points: Iterable[Point]) -> Iterator[Probl
                 yield config.documents[0].problem((criteria.SECTION, criterion.name), wrong)
 
 
-def criteria_lines(plan: Plan, fstypes: Mapping[str, str]) -> list[str]:
-    """Lines on the criteria of a plan; none without criteria. `fstypes`: target -> its type, where that is known."""
+def criteria_lines(plan: Plan) -> list[str]:
+    """Lines on the criteria of a plan; none without criteria."""
     if not plan.accept:
         return []
     lines = [f"accept: {human_count(len(plan.accept), 'criterion', 'criteria')}"]
@@ -132,10 +131,6 @@ def criteria_lines(plan: Plan, fstypes: Mapping[str, str]) -> list[str]:
             figures = criteria.published_named(reference, criterion.selector)
             if not any(criteria.compares(figure, subject, suites) for subject in planned for figure in figures):
                 lines.append(f"    will be undecided: nothing planned is measured as {reference} was")
-    for name, fstype in fstypes.items():
-        if fs_types.lookup(fstype).memory and plan.targets[name].type != fstype:  # all suspect (checks/caches.py)
-            what = f"criteria of {name}" if name else "all criteria"
-            lines.append(f"  {what} will be undecided: the target is memory ({fstype})")
     return lines
 
 

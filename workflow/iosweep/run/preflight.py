@@ -6,7 +6,6 @@ Only agents access the target, with a deadline. `unfit` combines their answers i
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -102,15 +101,6 @@ def find_target_problems(configured: Config) -> list[Problem]:
             message = f"{json.dumps(target.directory)} cannot be measured on: {reason}"
             problems.append(configured.target_problem(name, "directory", message))
     return problems
-
-
-def fstypes(plan: Plan) -> dict[str, str]:
-    """Target -> type of its file system on this machine, without targets that cannot be accessed from here."""
-    types = {}
-    for name, target in plan.targets.items():
-        with Agent(DEADLINE_S) as agent, contextlib.suppress(Refused, TargetError, TargetHangs):
-            types[name] = agent.call(identify.identify, target.directory)["fstype"]
-    return types
 
 
 def lock_problem(agent: Agent, directory: str, lock: str | None) -> str | None:
