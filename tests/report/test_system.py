@@ -79,9 +79,6 @@ class TestNodes:
             ({"governor": "performance, powersave"}, "performance, powersave"),
             ({"memory_available_bytes": 25 * G}, "memory"),
             ({"memory_available_bytes": 26 * G}, None),
-            ({"nics": [nic(state="down")]}, "ib0"),
-            ({"nics": [nic(state="off")]}, None),
-            ({"nics": [nic(state="unknown")]}, None),
         ],
     )
     def test_what_may_spoil_figures_is_noted_with_its_nodes(self, change: dict[str, Any], word: str | None) -> None:

@@ -84,8 +84,7 @@ def describe_nodes(campaign: Campaign) -> Nodes | None:
 def _notes(nodes: Sequence[NodeRow]) -> Iterator[str]:
     hosts: dict[str, dict[str, None]] = {}
     for node in nodes:
-        unlinked = [nic.name for nic in node.nics or () if nic.state == "down"]
-        texts = [f"Network interface {name} is on, but has no link" for name in unlinked]
+        texts = []
         if node.governor and node.governor != "performance":
             texts.append(f"Frequency governor {node.governor}, not performance")
         available, memory = node.memory_available_bytes, node.memory_bytes
