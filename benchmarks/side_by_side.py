@@ -39,18 +39,11 @@ targets:
   b: {{directory: {work}/b}}
 limits: {{fill: 99%, share_of_free: 90%, shortest_phase: 0.5s}}
 sweeps:
-  - name: reads
+  - name: both
     tool: fio
-    phases: [rand_read]
-    axes: {{queue_depth: [1, 16]}}
-    options: {{file_size: 8m, transfer_size: 4k}}
-    phase_time: 1s
-    repetitions: 5
-  - name: writes
-    tool: fio
-    phases: [seq_write]
-    axes: {{threads_per_node: [1, 2]}}
-    options: {{file_size: 8m, transfer_size: 1m}}
+    phases: [seq_write, rand_read]
+    axes: {{transfer_size: [4k, 1m]}}
+    options: {{file_size: 8m}}
     phase_time: 1s
     repetitions: 5
 """
