@@ -93,18 +93,17 @@ def program(path: str = "/nowhere/fio", sha256: str = "ab" * 32) -> Program:
 @pytest.mark.local
 def test_a_build_document_has_the_tools_and_what_starts_ranks(path: Path) -> None:
     mpiexec = Mpiexec("/nowhere/mpiexec", "5.0.1")
-    assert programs.path_build({"fio": program()}, mpiexec) == {
-        "provider": "path",
+    assert programs.describe({"fio": program()}, mpiexec) == {
         "tools": {"fio": {"path": "/nowhere/fio", "sha256": "ab" * 32, "version": "fio-3.33", "package": None}},
         "mpi": {"path": "/nowhere/mpiexec", "version": "5.0.1", "package": None},
     }
-    assert programs.path_build({}, None) == {"provider": "path", "tools": {}, "mpi": None}
+    assert programs.describe({}, None) == {"tools": {}, "mpi": None}
     # srun does not say which MPI the ranks have: the program that is linked with it does
     lines = ["linux-vdso.so.1 (0x00007ffc)", "libmpi.so.12 => /opt/mpi/lib/libmpi.so.12 (0x00007f01)"]
     put(path, "ldd", "\n".join(f"printf '\\t%s\\n' '{line}'" for line in lines))
-    found = programs.path_build({"fio": program(), "ior": program("/nowhere/ior")}, None)["mpi"]
+    found = programs.describe({"fio": program(), "ior": program("/nowhere/ior")}, None)["mpi"]
     assert found == {"path": "/opt/mpi/lib/libmpi.so.12", "version": "", "package": None}
-    script = programs.path_build({"fio": program(str(put(path, "fio", "")))}, None)["tools"]
+    script = programs.describe({"fio": program(str(put(path, "fio", "")))}, None)["tools"]
     assert script["fio"]["script"]  # type: ignore[index]
 
 

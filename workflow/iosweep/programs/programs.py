@@ -214,11 +214,6 @@ class BuildDocument(Part, frozen=True, kw_only=True):
             raise ValueError("a build of Spack without `spack` or `repository`")
 
 
-def path_build(programs: Mapping[str, Program], mpiexec: Mpiexec | None) -> dict[str, object]:
-    """The build document of the programs that were found on PATH."""
-    return {"provider": "path", **describe(programs, mpiexec)}
-
-
 def describe(
     programs: Mapping[str, Program], mpiexec: Mpiexec | None, package: Callable[[str], str | None] = lambda file: None
 ) -> dict[str, object]:

@@ -301,8 +301,10 @@ def check_launcher(setup: Setup, commands: Commands, tool_names: Iterable[str]) 
 
 def keep_build(setup: Setup, commands: Commands) -> str:
     """Store the builds of the programs; returns the key of their document."""
-    built = setup.built
-    document = built.document if built else programs.path_build(commands.programs, commands.mpiexec)
+    if setup.built:
+        document = setup.built.document
+    else:
+        document = {"provider": "path", **programs.describe(commands.programs, commands.mpiexec)}
     key = programs.build_key(document)
     setup.store.put("builds", key, document)
     return key
