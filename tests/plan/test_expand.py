@@ -28,6 +28,8 @@ def test_every_combination_is_a_point_and_a_sweep_without_axes_is_one(tmp_path: 
     names = ("threads_per_node", "transfer_size", "queue_depth")
     found = sorted(tuple(p.options[name] for name in names) for p in make(tmp_path).points)
     assert found == list(itertools.product((1, 2), (4096, 65536), (1, 2, 4)))
+    depths = make(tmp_path, document(axes={"queue_depth": [16, 1, 2]})).points
+    assert [point.options["queue_depth"] for point in depths] == [1, 2, 16]
     [point] = make(tmp_path, document(axes=None)).points
     assert (point.nodes, point.options["threads_per_node"], point.options["transfer_size"]) == (1, 1, 1 << 20)
 

@@ -193,7 +193,7 @@ def _timed(sweep: Sweep) -> bool:
 def _allocations(points: Sequence[Point], config: Config) -> tuple[Allocation, ...]:
     by_nodes: dict[int, list[Point]] = {}
     largest = max((point.nodes for point in points), default=1)
-    for point in sorted(points, key=lambda p: p.id):
+    for point in sorted(points, key=lambda p: (p.tool, p.phases, p.nodes, *p.options.items(), p.id)):
         by_nodes.setdefault(largest if config.settings.allocation == "campaign" else point.nodes, []).append(point)
     allocations = []
     for session, (nodes, members) in itertools.product(
