@@ -1,5 +1,7 @@
 """The campaign's directory on the target: what is kept, its layout, its space, and which file system it is on."""
 
+import errno
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 
 from campaign import SWEEP
 from iosweep.config.sweep_file import read
-from iosweep.errors import ExitCode, Refused
+from iosweep.errors import ExitCode, Refused, TargetError
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
 from iosweep.run import campaign_directory as directories
@@ -194,3 +196,16 @@ def test_targets_on_one_file_system_share_its_space(tmp_path: Path) -> None:
     with pytest.raises(Refused, match=r"14\.0 GiB are needed"):
         directory.may_write(9 << 30, 1)
     directory.may_write(4 << 30, 1)
+
+
+@pytest.mark.parametrize(("number", "stops"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EIO, False)])
+def test_a_target_without_room_for_a_directory_ends_the_run(tmp_path: Path, number: int, stops: bool) -> None:
+    class Full(Asked):
+        def call(self, function: Callable[..., object], *arguments: Any) -> Any:
+            if function.__name__ == "make_directories":
+                raise TargetError(number, os.strerror(number))
+            return super().call(function, *arguments)
+
+    directory = claimed(tmp_path, "inherit", Full())
+    with pytest.raises(Refused if stops else TargetError):
+        directory.prepare(["fresh/p-r1"], 1 << 20, 1, True)

@@ -227,7 +227,12 @@ class CampaignDirectory:
             if errors := self.remove(path)["wrong"]:
                 raise TargetError(errno.ENOTEMPTY, f"{path} cannot be emptied: {errors[0]}")
         self.may_write(size, inodes)
-        return self._agent.call(trees.make_directories, self.place, below)
+        try:
+            return self._agent.call(trees.make_directories, self.place, below)
+        except TargetError as error:  # there may be no inode where there is space
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise Refused(f"{self.path}: {error.strerror}; make room, or measure less") from None
 
     def remove(self, below: str) -> Removed:
         """Remove a tree below this directory."""
