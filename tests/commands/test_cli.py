@@ -71,11 +71,11 @@ def test_help_imports_no_command() -> None:
 
 
 @pytest.mark.local
-def test_leaving_a_pager_is_not_an_error(tmp_path: Path) -> None:
+def test_leaving_a_pager_is_no_verdict(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text(TEXT.replace("repetitions: 1", "repetitions: 500"))
     argv = [sys.executable, "-m", "iosweep", "plan", "--commands", "x.yaml"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as running:
         assert running.stdout and running.stderr
         running.stdout.readline()
         running.stdout.close()
-        assert (running.stderr.read(), running.wait()) == (b"", 0)
+        assert (running.stderr.read(), running.wait()) == (b"", 141)

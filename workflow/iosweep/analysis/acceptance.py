@@ -28,6 +28,7 @@ from iosweep.tables.columns import NOT_YET
 from iosweep.tables.reader import Campaign, ResultRow
 from iosweep.text import human_count
 from iosweep.tools import parameters
+from iosweep.tools.axes import NODES
 
 Outcome = Literal["pass", "fail", "undecided"]
 SYMBOLS: Mapping[Outcome, str] = {"pass": "✓", "fail": "✕", "undecided": "?"}
@@ -316,6 +317,10 @@ def _find_ratio(selector: Selector, pairs: Sequence[_Pair]) -> Figure:
     first, second = a.sample, b.sample
     if not (first and second):
         raise _Undecided(_explain_no_sample(best), best)
+    if selector.ratio and selector.ratio[0].axis != NODES.name and any(session for session, _ in (*first, *second)):
+        first, second = ({key: one[key] for key in one if key in first and key in second} for one in (first, second))
+        if not first:  # node counts may have jobs of their own, and outputs of others tell no rounds
+            raise _Undecided(Reason("not measured in turn; `iosweep rerun` of a point measures both again"), best)
     alike = 0 if confirmed else sum(_is_alike(pair, best, column, len(known)) for pair in known if pair is not best)
     figure, estimate = math.exp(fmean(second.values()) - fmean(first.values())), statistics.ratio([(second, first)])
     rounds = [b.values[key] / a.values[key] for key in a.values if key in b.values]

@@ -108,7 +108,11 @@ def _match(sides: Sequence[Mapping[object, PointSummary]], within: bool = False)
 #: What a comparison rests on: pairs of one campaign, round by round; sessions of two campaigns; or the rounds of each
 #: side, which cannot tell a change of the system from the difference between two days.
 Design = Literal["pairs", "sessions", "rounds"]
-_RATIOS = {"pairs": statistics.ratio, "sessions": statistics.ratio_of_sessions, "rounds": statistics.ratio_of_rounds}
+_RATIOS = {
+    "pairs": statistics.ratio_of_pairs,
+    "sessions": statistics.ratio_of_sessions,
+    "rounds": statistics.ratio_of_rounds,
+}
 #: The repetitions of the second and of the first side of each pair.
 Samples = Mapping[Pair, tuple[Sample, Sample]]
 #: A phase under the same conditions.

@@ -13,6 +13,7 @@ import gc
 import importlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,9 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         gc.disable()
     try:
         return _run(_parse(words))
-    except BrokenPipeError:  # the user left a pager
+    except BrokenPipeError:  # the user left a pager: the code of a program that the signal ends, not that of a verdict
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     finally:

@@ -237,10 +237,14 @@ def ratio(pairs: Sequence[tuple[Sample, Sample]]) -> Estimate | None:
     Pairs that share most of their rounds are compared round by round. Others, such as of two allocations, by Welch's
     test.
     """
-    paired = [{key: a[key] - b[key] for key in a if key in b} for a, b in pairs]
-    if all(len(common) > max(1, min(map(len, pair)) // 2) for common, pair in zip(paired, pairs, strict=True)):
-        return _mean(paired)
+    if all(len(a.keys() & b.keys()) > max(1, min(len(a), len(b)) // 2) for a, b in pairs):
+        return ratio_of_pairs(pairs)
     return ratio_of_rounds(pairs)
+
+
+def ratio_of_pairs(pairs: Sequence[tuple[Sample, Sample]]) -> Estimate | None:
+    """The same round by round. A round that a side lacks does not count: another time may have been slower."""
+    return _mean([{key: a[key] - b[key] for key in a if key in b} for a, b in pairs])
 
 
 def ratio_of_rounds(pairs: Sequence[tuple[Sample, Sample]], noise: Noise | None = None) -> Estimate | None:
