@@ -350,7 +350,8 @@ def _check(sweep: Sweep, targets: Sequence[str]) -> list[Problem]:
         if name in sweep.options:
             problems.append(sweep.problem(f"`{name}` is set under both axes and options; keep one", "options", name))
         if len(set(values)) < len(values):
-            problems.append(sweep.problem("has a value twice (sizes are binary: 1k is 1024)", "axes", name))
+            hint = " (sizes are binary: 1k is 1024)" if settable(tool)[name].kind == "size" else ""
+            problems.append(sweep.problem(f"has a value twice{hint}", "axes", name))
     for group in ("axes", "options"):
         for name in getattr(sweep, group):
             if name in tool.options and not _has_effect(tool.options[name], sweep):
