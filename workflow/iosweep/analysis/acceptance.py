@@ -88,8 +88,8 @@ class Figure:
 
     @property
     def looks(self) -> int:
-        """Number of sessions of a result: after each of them the criterion may have been decided."""
-        sessions = {(row.point, row.session_number or row.session) for row in self.rows if row.verdict in COUNTED}
+        """Number of runs of a result, planned or not: after each of them the criterion may have been decided."""
+        sessions = {(row.point, row.session) for row in self.rows if row.verdict in COUNTED}
         return max(Counter(point for point, _ in sessions).values())
 
     def at_look(self, look: int) -> Estimate | None:
