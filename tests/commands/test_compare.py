@@ -146,6 +146,10 @@ def test_values_are_compared_with_the_first_that_has_such_points(place: Path, ca
     assert cli.main(["compare", "sizes", "--over", "transfer_size", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["comparisons"]
     assert (found["first"]["name"], found["other"]["name"]) == ("64 KiB", "256 KiB")
+    both = {"seq_read": [4096, 8192], "rand_read": sizes["rand_read"]}
+    make(place, "both", sweeps=[factory.sweep(phase, [phase], {"transfer_size": both[phase]}) for phase in both])
+    assert cli.main(["compare", "both", "--over", "transfer_size", "--html", "both.html"]) == 0
+    assert "<h1>both: 8 KiB against 4 KiB; 256 KiB against 64 KiB</h1>" in Path("both.html").read_text()
     make(place, "sizes", sweeps=[sweeps[0], factory.sweep("one", ["rand_read"], {"transfer_size": [65536]})])
     assert cli.main(["compare", "sizes", "--over", "transfer_size"]) == 2
     assert "differ in `transfer_size` only" in capsys.readouterr().err

@@ -413,10 +413,13 @@ class Versus:
 
 
 def title(compared: Sequence[Versus]) -> str:
-    """`after against before`, `delivery: target b, target c against target a`"""
-    first = compared[0]
-    others = ", ".join(one.names[1] for one in compared)
-    return f"{f'{first.a.name}: ' * first.within}{others} against {first.names[0]}"
+    """`after against before`, `delivery: target b, target c against target a`; values that have no points in common
+    have bases of their own."""
+    first, others = compared[0], dict[str, list[str]]()
+    for one in compared:
+        others.setdefault(one.names[0], []).append(one.names[1])
+    sides = "; ".join(f"{', '.join(names)} against {base}" for base, names in others.items())
+    return f"{f'{first.a.name}: ' * first.within}{sides}"
 
 
 def values_over(one: NamedCampaign, column: str) -> list[Value]:
