@@ -67,6 +67,7 @@ def cases() -> dict[str, list[ResultRow]]:
             *(structs.replace(one, unneeded=True) for one in points("queue_depth", {8: None, 16: None, 32: None})),
         ],
         "the end of an axis is no peak": points(threads, {1: G, 2: 1.8 * G, 4: 2.9 * G}),
+        "a rise that does not matter": points(threads, {1: G, 2: 1.01 * G}, noise=[1.0, 1.0005, 0.9995]),
         "growth over different nodes": on({1: "n9", 2: "n1,n2", 4: "n1,n2,n3,n4"}),
         "load comes before other axes": sizes,
         "values without an order": points("file_per_process", {True: 2 * G, False: G}, tool="ior"),

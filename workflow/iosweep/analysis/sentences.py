@@ -15,6 +15,7 @@ from iosweep.analysis.caveats import NOTHING, Shared
 from iosweep.analysis.headline import Best, Rivals
 from iosweep.analysis.slices import Line, Place
 from iosweep.analysis.summary import PointSummary, distinct
+from iosweep.judge.best import LEAST_GAIN
 from iosweep.plan.headline_groups import LATENCY_PHASES
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.reader import Value
@@ -119,7 +120,8 @@ def _write_opening(
     if lead.known and first != last:
         return f"{subject} reach {figure} {place}"
     if lead.known and lead.at == len(lead.places) - 1:
-        return f"{subject} still rise {place}: {figure}"
+        rises = lead.places[-2].share * (1 + LEAST_GAIN) < 1
+        return f"{subject} still rise {place}: {figure}" if rises else f"{subject} reach {figure} {place}"
     return f"{subject} {'peak' if lead.known and lead.at else 'are highest'} {place}: {figure}"
 
 
