@@ -318,9 +318,11 @@ def _find_ratio(selector: Selector, pairs: Sequence[_Pair]) -> Figure:
     if not (first and second):
         raise _Undecided(_explain_no_sample(best), best)
     if selector.ratio and selector.ratio[0].axis != NODES.name and any(session for session, _ in (*first, *second)):
+        fewest = min(len(first), len(second))
         first, second = ({key: one[key] for key in one if key in first and key in second} for one in (first, second))
-        if not first:  # node counts may have jobs of their own, and outputs of others tell no rounds
-            raise _Undecided(Reason("not measured in turn; `iosweep rerun` of a point measures both again"), best)
+        if len(first) < min(fewest, MIN_REPETITIONS):  # node counts may have jobs of their own, outputs tell no rounds
+            cure = "`iosweep rerun` of both points measures them again"
+            raise _Undecided(Reason(f"measured in turn in fewer than {MIN_REPETITIONS} rounds; {cure}"), best)
     alike = 0 if confirmed else sum(_is_alike(pair, best, column, len(known)) for pair in known if pair is not best)
     figure, estimate = math.exp(fmean(second.values()) - fmean(first.values())), statistics.ratio([(second, first)])
     rounds = [b.values[key] / a.values[key] for key in a.values if key in b.values]
