@@ -125,6 +125,10 @@ def test_sessions_that_differ_by_more_than_their_rounds_set_the_interval() -> No
     assert (two.error, two.freedom) == (pytest.approx(math.log(1.3) / 2), 5)
     assert (three.error, three.freedom) == (pytest.approx(math.log(1.3) / 3), 2)
     assert alike.error < 0.01
+    # equal sessions of rounds that differ prove nothing
+    wide = {key: log for session in "abc" for key, log in sample([80.0, 100.0, 125.0], session).items()}
+    found, of_rounds = estimate(wide), estimate({(None, at): log for at, log in enumerate(wide.values())})
+    assert found and of_rounds and found.half_width_share >= of_rounds.half_width_share
 
 
 # Ratios
