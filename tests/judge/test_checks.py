@@ -532,6 +532,7 @@ def test_only_what_another_try_can_cure_is_tried_again() -> None:
         ({"exit_code": -9}, True),
         ({"exit_code": -11}, False),  # a segmentation fault comes again
         ({"timed_out": True}, True),
+        ({"wall_s": 60.0}, True),  # the machine may have been stopped
         ({"load": {"other": 0.0, "steal": 0.5}}, True),
     ):
         found = verdict.retry(verdict.judge_phase(seen(**changes)).values())

@@ -189,7 +189,7 @@ def clock(s: Observation) -> Finding:
         return passed(times)
     if timed_s < _COMPARABLE * startup_s or other_s <= _BEHIND * timed_s + startup_s:
         return unchecked(f"{times}, which is too short beside its start-up (up to {human_duration(startup_s)})")
-    return failed(f"{times}: its clock is slow, it was stopped, or it did not time all that it did")
+    return failed(f"{times}: its clock is slow, it was stopped, or it did not time all that it did", retry=True)
 
 
 # Amounts
