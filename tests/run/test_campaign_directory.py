@@ -73,6 +73,12 @@ def test_a_campaign_that_has_left_files_on_another_target_is_refused(tmp_path: P
     assert list(made.target.iterdir()) == []
 
 
+def test_results_that_would_be_removed_with_the_files_are_refused(made: Scripted) -> None:
+    made.ours.mkdir()
+    made.results.parent.symlink_to(made.ours)
+    assert "inside the campaign's directory" in made.measure(code=ExitCode.REFUSED)
+
+
 # Layout: no file system here has one that can be set, so the agent is a stand-in that remembers what it is asked.
 
 
