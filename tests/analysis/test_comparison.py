@@ -234,6 +234,10 @@ def test_what_is_said_of_a_comparison(snapshot: SnapshotAssertion) -> None:
         "too noisy": against(campaign(1, 0.5), campaign(2, 0.5)),
         "far apart": against(campaign(1, 0.5, n=4), campaign(2, 0.5, n=4, speed=lambda *_: 0.02)),
         "one repetition": against(campaign(1, n=1), campaign(2, n=1)),
+        "one repetition of some": against(
+            campaign(1),
+            campaign(2, verdict=lambda size, _, number: "invalid" if (size, number > 1) == (4 * K, True) else "valid"),
+        ),
         "one result in a alone": against(campaign(1), campaign(2)[:-1]),
         "invalid in b": against(
             campaign(1), campaign(2, verdict=lambda size, *_: "invalid" if size == 4 * K else "valid")

@@ -494,6 +494,10 @@ def _describe_rest(found: Comparison) -> str:
     would = f"a {kind} {', or '.join(sizes)}{',' * (len(sizes) > 1)} would have been found"
     if not sizes:
         would = "the repetitions are too few, or scatter too much, to find any"
+    elif lacking := len(others) - len(known):
+        would += (
+            f"; {lacking:,} of {human_count(len(others), 'result')} {'has' if lacking == 1 else 'have'} no interval"
+        )
     return f"no {'other ' * bool(found.explained)}difference was found; {would}"
 
 
