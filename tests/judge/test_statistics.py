@@ -260,6 +260,16 @@ def test_a_loss_of_all_headlines_is_one_shift() -> None:
     assert shift.names == ("x0", "x1", "x2", "x3", "x4")
 
 
+def test_a_loss_of_half_of_the_headlines_does_not_hide_as_nights_that_are_alike() -> None:
+    found = 0
+    for seed in range(20):
+        rows = nightly(6, 14, seed, 0.02)
+        for name in "345":
+            rows[name] |= {night: log - 0.2 for night, log in rows[name].items() if night >= 7}
+        found += {name for shift in level_shifts(rows) for name in shift.names} >= {*"345"}
+    assert found >= 16
+
+
 def test_a_headline_that_lacks_nights_is_tested_by_the_others() -> None:
     rows = nightly(4, 30, 4, 0.05, n15=0.2)
     rows["0"] = {night: log for night, log in rows["0"].items() if night % 3}

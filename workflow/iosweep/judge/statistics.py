@@ -480,12 +480,15 @@ class _Row:
 
     def neighbors(self) -> float:
         """The correlation of nights in a row, by the mean squared differences of neighbors and of every other night,
-        which a level shift hardly affects."""
+        without those of the largest step of each level, which may be a shift that is not known yet."""
         squares = [[0.0], [0.0]]
         for level in self.levels():
             logs = [*level.logs.values()]
+            steps = [abs(a - b) for a, b in pairwise(logs)]
+            largest = steps.index(max(steps)) if steps else 0
             for lag, of in enumerate(squares, 1):
-                of += [(a - b) ** 2 for a, b in zip(logs, logs[lag:], strict=False)]
+                apart = enumerate(zip(logs, logs[lag:], strict=False))
+                of += [(a - b) ** 2 for start, (a, b) in apart if not start <= largest < start + lag]
         return max(0.0, min(_MAX_CORRELATION, fmean(squares[1]) / (fmean(squares[0]) or math.inf) - 1))
 
 
