@@ -83,6 +83,7 @@ def test_jobs_of_others_are_left_alone() -> None:
 def test_each_reason_of_a_waiting_job_is_mentioned_once() -> None:
     watch, told = QueueWatch("weka", "/d"), []
     reasons = {0: "None", 20: "Priority", 40: "Resources", 60: "Priority", 200: "Licenses", 300: "Dependency"}
+    reasons |= {at: f"ReqNodeNotAvail, UnavailableNodes:n[1-{at}]" for at in range(1000, 2000, 100)}
     reason = ""
     for now_s in range(0, 4000, 10):
         reason = reasons.get(now_s, reason)
@@ -90,7 +91,8 @@ def test_each_reason_of_a_waiting_job_is_mentioned_once() -> None:
         assert end == []
         told += [(now_s, job.reason) for job in tell]
     # after it lasts; not each time that two alternate
-    assert told == [(30, "Priority"), (50, "Resources"), (210, "Licenses")]
+    assert told[:3] == [(30, "Priority"), (50, "Resources"), (210, "Licenses")]
+    assert told[3:] == [(1010, reasons[1000])]
     assert [watch.decide([RUNS], now_s)[1] for now_s in (4000, 4010, 9000)] == [[RUNS], [], []]
 
 

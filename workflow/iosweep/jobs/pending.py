@@ -87,7 +87,7 @@ class QueueWatch:
             if job.state not in ("PENDING", "RUNNING") or not allocation_of(job, self.campaign, self.directory):
                 continue
             waits = job.state == "PENDING"
-            state = job.reason if waits else job.state
+            state = job.reason.partition(":")[0] if waits else job.state  # lists of nodes change all the time
             if self._since.get(job.id, ("", 0))[0] != state:
                 self._since[job.id] = state, now_s
             lasts = now_s - self._since[job.id][1] >= BELIEVED_S
