@@ -360,10 +360,14 @@ def _compare(criterion: Criterion, figure: Figure, limit: float, sessions: int) 
         name = f"{100 * (1 - statistics.alpha_of_look(figure.looks)):.5g} % interval of look {figure.looks}{ends}"
     if not estimate.excludes(limit):
         cause = suspect or absent or _explain_missing(figure.rows) or _advise(figure, limit, sessions)
-        return "undecided", cause.after(f"the {name} includes the threshold; ")
+        includes = f"the {name} includes the threshold" if estimate.tells else "its repetitions scatter too much"
+        return "undecided", cause.after(f"{includes}; ")
     above = estimate.low > limit
     outcome: Outcome = "pass" if above == criterion.threshold.least else "fail"
-    clause = f"the whole {name} is {'above' if above else 'below'} the threshold"
+    where = f"{'above' if above else 'below'} the threshold"
+    clause = (
+        f"the whole {name} is {where}" if estimate.tells else f"its repetitions scatter, but it is certainly {where}"
+    )
     # a better point can only raise a rate and lower a latency; of ratios the best pair may have any
     overturned = criterion.selector.ratio is not None or above == criterion.selector.about.lowest
     if doubt := suspect or (absent if overturned else None):

@@ -493,7 +493,7 @@ def _describe_rest(found: Comparison) -> str:
     kind = "rise" if lower_is_better(found.column) else "loss"
     would = f"a {kind} {', or '.join(sizes)}{',' * (len(sizes) > 1)} would have been found"
     if not sizes:
-        would = "the repetitions are too few, or scatter too much, to find any"
+        would = f"the repetitions are too few, or scatter too much, to find {'more' if found.explained else 'any'}"
     elif lacking := len(others) - len(known):
         would += (
             f"; {lacking:,} of {human_count(len(others), 'result')} {'has' if lacking == 1 else 'have'} no interval"
@@ -577,7 +577,8 @@ def caution(compared: Versus) -> str:
     if found.design == "sessions" and found.explained:
         sides = zip(compared.names, *((diff.pairs[0].a, diff.pairs[0].b) for diff in found.singles), strict=True)
         if same_day := [name for name, *results in sides if _span(results) < _OTHER_DAY]:
-            return f"All sessions of {' and of '.join(same_day)} are of one day: another day alone may do this."
+            day = f"All sessions of {' and of '.join(same_day)} are of one day: another day alone may do this."
+            return f"{day} Add sessions on other days (`--config sessions=N`)."
     if found.design == "pairs" and max(found.sessions) < _SESSIONS:
         measured = "one session" if max(found.sessions) == 1 else "two sessions"
         return f"Measured in {measured}; three are recommended (`sessions: 3`)."

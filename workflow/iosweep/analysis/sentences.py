@@ -159,7 +159,9 @@ def _describe_axis(line: Line, rivals: Rivals) -> Iterator[str]:
     first, last_place = line.run
     if line.known and line.ordered and first != last_place:
         low, high = line.places[first].value, line.places[last_place].value
-        if first > 0 and last_place == len(line.places) - 1:
+        if not all(place.tells for place in line.places[first : last_place + 1] if place is not line.best):
+            yield f"repetitions scatter too much to tell {_format_span(line.column, low, high, ' and ')} apart"
+        elif first > 0 and last_place == len(line.places) - 1:
             yield f"from {formats.named(line.column, low)} on no difference can be shown"
         else:
             yield f"no difference can be shown between {_format_span(line.column, low, high, ' and ')}"
