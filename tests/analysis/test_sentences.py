@@ -68,7 +68,9 @@ def cases() -> dict[str, list[ResultRow]]:
         ],
         "the end of an axis is no peak": points(threads, {1: G, 2: 1.8 * G, 4: 2.9 * G}),
         "a rise that does not matter": points(threads, {1: G, 2: 1.01 * G}, noise=[1.0, 1.0005, 0.9995]),
-        "noise that hides a difference": points(threads, {1: G, 2: 2 * G}, noise=[0.5, 1.0, 2.0]),
+        "noise that hides a difference": [
+            *points(threads, {1: G}, noise=[0.5, 1.0, 2.0]), *points(threads, {2: 4 * G}, noise=[2.0, 0.5, 1.0]),
+        ],
         "growth over different nodes": on({1: "n9", 2: "n1,n2", 4: "n1,n2,n3,n4"}),
         "load comes before other axes": sizes,
         "values without an order": points("file_per_process", {True: 2 * G, False: G}, tool="ior"),
