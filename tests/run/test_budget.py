@@ -1,5 +1,6 @@
-"""limits.bytes_written against a target that is faster than the forecast assumes."""
+"""limits.bytes_written against a target that is faster than the forecast assumes; the end of the job."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from msgspec import structs
 
 from campaign import document, read
 from iosweep.errors import AllocationError, ExitCode
+from iosweep.jobs.submission import JOB_RESERVE_S
 from iosweep.plan.expand import make_plan
 from iosweep.plan.forecast import repetition_cost
 from iosweep.plan.model import Plan, Point
@@ -88,3 +90,16 @@ def test_the_next_run_goes_on_from_what_was_written(tmp_path: Path) -> None:
     first.repetition(plan.points[0])
     first.budget.keep()
     assert Run(plan, [16 * GIB], first.kept["spent"]).until_refused()[0] == 32 * GIB
+
+
+def test_the_end_of_a_job_does_not_part_what_is_side_by_side(four: Plan) -> None:
+    point, store = four.points[0], SimpleNamespace(document=lambda _: None)
+    cost = repetition_cost(point, None)
+    job: Any = SimpleNamespace(id="7", ends=time.time() + JOB_RESERVE_S + 1.5 * cost.time_s)
+    budget = Budget(four, store, job, print)  # type: ignore[arg-type]
+    budget.allow_repetition(point.id, cost, cost.time_s)  # of a job too short for both, which would never begin
+    budget.finished(point.id, cost, budget.clock_s())
+    budget.allow_repetition(point.id, cost)
+    with pytest.raises(AllocationError) as refused:
+        budget.allow_repetition(point.id, cost, cost.time_s)
+    assert refused.value.code == ExitCode.JOB_OVER

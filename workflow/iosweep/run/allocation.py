@@ -305,8 +305,9 @@ class Loop:
             measured = set[str]()
             for group in draw_order(self.setup.plan, due, self.setup.allocation.session, round_):
                 for index, point in enumerate(group):
-                    c.budget.allow_repetition(point, self.costs[point])
                     beside = [(self.points[other], left[other][0]) for other in group[index + 1 :]]
+                    beside_s = 0.0 if index else self.seconds({other.id: 1 for other, _ in beside})
+                    c.budget.allow_repetition(point, self.costs[point], beside_s)
                     self._measure_repetition(c, point, left[point][0], beside)
                     measured.add(point)
             before = expected

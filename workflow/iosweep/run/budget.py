@@ -62,10 +62,14 @@ class Budget:
         if time.monotonic() - self._saved > _SAVE_S:  # a sync may take longer than a short repetition
             self.keep()
 
-    def allow_repetition(self, point: str, cost: Cost) -> None:
-        """Raise AllocationError if the next repetition of a point does not fit into limits or the job."""
+    def allow_repetition(self, point: str, cost: Cost, beside_s: float = 0.0) -> None:
+        """Raise AllocationError if the next repetition of a point does not fit into limits or the job.
+
+        beside_s: forecast of what is measured right after it. Parts in two jobs would not compare, but a job that has
+        done nothing yet begins in any case: the next one may be no longer.
+        """
         pace = max(1.0, self._actual_s / self._expected_s) if self._expected_s else 1.0  # actual time / forecast
-        self._check_job("next repetition", cost.time_s * pace)
+        self._check_job("next repetition", (cost.time_s + (beside_s if self._expected_s else 0.0)) * pace)
         limit, spent_s = self._limits.time, self._spent_s()
         if limit is not None and spent_s + cost.time_s > limit:
             raise AllocationError(
