@@ -79,3 +79,12 @@ def test_leaving_a_pager_is_no_verdict(tmp_path: Path) -> None:
         running.stdout.readline()
         running.stdout.close()
         assert (running.stderr.read(), running.wait()) == (b"", 141)
+
+
+@pytest.mark.local
+def test_an_output_on_a_full_disk_is_no_verdict(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(TEXT)
+    with Path("/dev/full").open("w") as full:
+        argv = [sys.executable, "-m", "iosweep", "plan", "--json", "x.yaml"]
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, "the output cannot be written" in done.stderr) == (2, True)

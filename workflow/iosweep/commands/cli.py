@@ -112,7 +112,9 @@ def _run(arguments: argparse.Namespace) -> int:
             say(f"iosweep: cannot write the log {file}: {error.strerror}", file=sys.stderr)
             return 1
         try:
-            return int(arguments.run(arguments))
+            code = int(arguments.run(arguments))
+            sys.stdout.flush()  # while its errors have a sentence
+            return code
         except ConfigError as error:
             say(f"{error}\n{human_count(len(error.problems), 'problem')}; nothing was run", file=sys.stderr)
             return 1
@@ -123,8 +125,8 @@ def _run(arguments: argparse.Namespace) -> int:
             say(f"iosweep: {error}{documents.cure(error.path)}", file=sys.stderr)
             return 1
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or error.filename is None:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            wrong = f"{error.filename} cannot be written: {error.strerror}; make room, then run the same command again"
-            say(f"iosweep: {wrong}", file=sys.stderr)
-            return 1
+            wrong = f"{error.filename or 'the output'} cannot be written: {error.strerror}"
+            say(f"iosweep: {wrong}; make room, then run the same command again", file=sys.stderr)
+            return ExitCode.USAGE  # 1 would be a verdict of `accept`
