@@ -3,6 +3,7 @@
 import hashlib
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -36,9 +37,12 @@ def found(name: str = "fio") -> Program | Obstacle:
 # Programs
 
 
-def test_a_program_is_known_by_its_hash(path: Path) -> None:
+def test_a_program_is_known_by_its_hash(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fio = put(path, "fio", "")
     assert programs.sha256("fio") == hashlib.sha256(fio.read_bytes()).hexdigest()
+    with monkeypatch.context() as unreadable:
+        unreadable.setattr(Path, "read_bytes", Mock(side_effect=PermissionError))
+        assert programs.hash_of(str(fio)) == ""  # and not as if it were absent, which nodes are refused for
     fio.unlink()
     assert programs.sha256("fio") is None
 

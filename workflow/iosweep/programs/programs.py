@@ -61,11 +61,13 @@ def sha256(tool: str, search: str | None = None) -> str | None:
 
 
 def hash_of(path: str) -> str | None:
-    """Hash of a binary, None if the file cannot be read."""
+    """Hash of a binary, None if it does not exist; empty if it can be run, and not read."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError:
+    except FileNotFoundError:
         return None
+    except OSError:
+        return ""
 
 
 def output(*argv: str, failed: bool = False) -> str:
