@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -87,6 +88,7 @@ class Asked:
     are set."""
 
     source, free, removed = "mgs:/fs", 1 << 40, 0
+    results = Path("results")
 
     def __init__(self, marker: bool = False):
         self.calls: list[tuple[Any, ...]] = []
@@ -102,7 +104,7 @@ class Asked:
         known = {
             "measure_usage": {"bytes": 0, "files": 0},
             "read_room": {"file_system": file_system, "space": space, "quotas": []},
-            "read_owner": {"results": str(Path("results"))},
+            "read_owner": {"results": str(self.results)},
             "claim": "some-uuid",
             "has_marker": self.marker,
             "identify": file_system,
@@ -113,10 +115,10 @@ class Asked:
         return [call for call in self.calls if call[0] in operations]
 
 
-def claimed(place: Path, layout: Any, agent: Asked) -> CampaignDirectory:
+def claimed(place: Path, layout: Any, agent: Asked, on: str = "") -> CampaignDirectory:
     place.mkdir(exist_ok=True)
     file = place / "c.yaml"
-    target = {"directory": str(place / "t"), "layout": layout}
+    target = {"directory": on or str(place / "t"), "layout": layout}
     file.write_bytes(msgspec.json.encode({"campaign": "c", "target": target, "sweeps": [SWEEP]}))
     made = make_plan(read(file))
     stand_in: Any = agent
@@ -126,6 +128,16 @@ def claimed(place: Path, layout: Any, agent: Asked) -> CampaignDirectory:
     directory.check_room(forecast.forecast_of(made))
     directory.claim()
     return directory
+
+
+def test_a_copy_of_the_results_does_not_go_on_where_the_original_measures(tmp_path: Path) -> None:
+    original = claimed(tmp_path, "inherit", Asked())
+    agent = Asked(marker=True)
+    agent.results = tmp_path / "results"
+    shutil.copytree(agent.results, tmp_path / "copy/results")
+    with pytest.raises(Refused, match="is a copy of"):
+        claimed(tmp_path / "copy", "inherit", agent, original.settings.directory)
+    assert agent.asked("claim", "remove") == []
 
 
 def test_a_layout_is_set_and_read_back_and_an_inherited_one_only_read(tmp_path: Path) -> None:
