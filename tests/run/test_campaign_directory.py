@@ -123,7 +123,7 @@ def claimed(place: Path, layout: Any, agent: Asked, on: str = "") -> CampaignDir
     made = make_plan(read(file))
     stand_in: Any = agent
     directory = CampaignDirectory(made, Store(place / "results"), stand_in)
-    facts: Any = {"fstype": "lustre", "source": "mgs:/fs", "fsid": "0", "device": 7, "real": "/t"}
+    facts: Any = {"fstype": "lustre", "source": agent.source, "fsid": "0", "device": 7, "real": "/t"}
     directory.examine(facts)
     directory.check_room(forecast.forecast_of(made))
     directory.claim()
@@ -137,6 +137,15 @@ def test_a_copy_of_the_results_does_not_go_on_where_the_original_measures(tmp_pa
     shutil.copytree(agent.results, tmp_path / "copy/results")
     with pytest.raises(Refused, match="is a copy of"):
         claimed(tmp_path / "copy", "inherit", agent, original.settings.directory)
+    assert agent.asked("claim", "remove") == []
+
+
+def test_a_copy_of_the_directory_on_another_file_system_is_left_alone(tmp_path: Path) -> None:
+    claimed(tmp_path, "inherit", Asked())
+    agent = Asked(marker=True)
+    agent.source = "mgs:/other"
+    with pytest.raises(Refused, match="on another file system than when it was measured"):
+        claimed(tmp_path, "inherit", agent)
     assert agent.asked("claim", "remove") == []
 
 
