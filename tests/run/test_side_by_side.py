@@ -116,7 +116,11 @@ def full(pair: Pair, _: ExitStack) -> None:
     pair.configure(PAIRS, targets={"a": {}, "b": {}}, limits={"share_of_free": "0%"})
 
 
-@pytest.mark.parametrize("spoil", [foreign, locked, gone, full])
+def unsettable(pair: Pair, _: ExitStack) -> None:
+    pair.configure(PAIRS, targets={"a": {}, "b": {"layout": ["-c", "4"]}})
+
+
+@pytest.mark.parametrize("spoil", [foreign, locked, gone, full, unsettable])
 def test_nothing_is_written_on_one_target_where_the_other_is_refused(
     pair: Pair, spoil: Callable[[Pair, ExitStack], None]
 ) -> None:
