@@ -82,7 +82,7 @@ def test_each_point_is_measured_again_where_its_own_target_has_moved(tmp_path: P
     done = stored(*(result(id, target=place(directory=f"/{name}")) for name, id in ids.items()))
     same = replace(HERE, targets={"a": MOUNT, "b": MOUNT})
     assert left(plan, done, {}, same) == {}
-    moved = replace(HERE, targets={"a": MOUNT, "b": MOUNT | {"source": "/dev/y"}})
+    moved = replace(HERE, targets={"a": MOUNT, "b": MOUNT | {"fsid": "02"}})
     assert left(plan, done, {}, moved) == {"1-node": {ids["b"]: [1]}}
     swapped = stored(*(result(id, target=place(directory="/a")) for id in ids.values()))
     assert left(plan, swapped, {}, same) == {"1-node": {ids["b"]: [1]}}
@@ -113,7 +113,7 @@ def test_what_is_stale_is_measured_again(plan: Plan) -> None:
         ({"target": place(directory="/elsewhere")}, HERE, True),
         ({"target": place(layout=("-c", "4"))}, HERE, True),
         ({"target": place(fsid="02")}, HERE, True),  # another disk of that name
-        ({"target": place(source="/dev/y")}, HERE, True),
+        ({"target": place(source="/dev/y")}, HERE, False),  # this disk by another name
         ({"target": place(fstype="xfs")}, replace(HERE, targets={}), False),
     ):
         results = complete(plan)

@@ -188,7 +188,7 @@ def sentence(found: History) -> str:
     period = f"{human_count(len(found.campaigns), 'campaign')}, {' to '.join(days)}"
     if len(found.campaigns) < 2 * MIN_NIGHTS:
         each = f"{MIN_NIGHTS} campaigns before the change and {MIN_NIGHTS} after it"
-        return f"{period}: too few to find a change; it takes {each}."
+        return f"{period}: too few to find a change; it takes at least {each}."
     if losses := found.regressions:
         lost = [line for step in losses for line in step.headlines]
         rest = sum(line not in lost for line in found.headlines)

@@ -100,8 +100,8 @@ def identity(facts: Mapping[str, object]) -> str:
     """The identity of a file system, the same on all nodes and over time: its type and volume name.
 
     It omits servers: nodes may mount GlusterFS, NFS, WEKA, CephFS and Lustre from different ones (`s1:/fs`, `s2:/fs`).
-    It omits a mounted subdirectory. It includes the fsid if the name is arbitrary (tmpfs, overlay, BeeGFS), and for
-    ext2 to ext4, whose fsid derives from the UUID.
+    It omits a mounted subdirectory. It includes the fsid if the name is arbitrary (tmpfs, overlay, BeeGFS). That
+    of ext2 to ext4 derives from the UUID, and is their identity.
     """
     return _split_source(facts)[1]
 
@@ -144,8 +144,10 @@ def _split_source(facts: Mapping[str, object]) -> tuple[str, str]:
     if kind == "ceph":  # user@cluster.name=/path, or mon1:6789,mon2:6789:/path
         match = re.fullmatch(r"[^@/]*@([^=/]+)=/.*", source, re.DOTALL)
         return "", f"ceph {match[1] if match else fsid}"
+    if kind.startswith("ext") and fsid:  # disks may have other names after a boot
+        return "", f"{kind} {fsid}"
     has_name = kind != "beegfs" and (fs_types.is_network(kind) or bool(re.search("[/:]", source)))
-    if has_name and not fs_types.lookup(kind).nameless and not kind.startswith("ext"):
+    if has_name and not fs_types.lookup(kind).nameless:
         return "", f"{kind} {source}"
     return "", f"{kind} {source} {fsid}"
 
