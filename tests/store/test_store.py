@@ -299,4 +299,4 @@ def test_a_target_that_has_moved_is_another_one(tmp_path: Path) -> None:
         }.items()
     }
     assert [name for name, why in taken.items() if why] == ["b moved", "swapped"]
-    assert "holds 1 repetition on /b; choose another name" in str(taken["b moved"])
+    assert "holds 1 repetition on /b (b is /c now); choose another name" in str(taken["b moved"])

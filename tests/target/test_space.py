@@ -34,6 +34,7 @@ CASES: dict[str, dict[str, Any]] = {
     "a tenth of the free inodes": {"needed_inodes": 90_000},
     "a file more": {"needed_inodes": 90_001},
     "too many": {"needed_inodes": 700_001, "limits": LIMITS | {"share_of_free": 0.9}},
+    "no inode is free": {"now": {"free_inodes": 0}, "needed_inodes": 2000},
     "no inodes are counted": {"now": {"used_inodes": 0, "free_inodes": 0}, "needed_inodes": 10**9},
     "nothing is said": {"now": {"used_bytes": 0, "free_bytes": 0}, "needed_bytes": 1},
     "more than there is": {

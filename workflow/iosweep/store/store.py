@@ -436,12 +436,13 @@ def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, Recor
         return f"{store.path} holds the results of the campaign `{printable(marker.campaign)}`; choose another name"
     measured = [repetition.target.directory for of_point in stored.values() for repetition in of_point.values()]
     known = [
-        (repetition.target.directory, plan.targets[point.target].directory)
+        (point.target, repetition.target.directory, plan.targets[point.target].directory)
         for point in plan.points
         for repetition in stored.get(point.id, {}).values()
     ]
-    moved = [before for before, now in known if before != now]  # one of several targets, too
-    if not measured or (known and not moved):
+    moved = [f"{before} ({name} is {now} now)" for name, before, now in known if name and before != now]
+    same = all(before == now for _, before, now in known)
+    if not measured or (known and same):
         return None
     others = moved or [place for place in measured if place not in {t.directory for t in plan.targets.values()}]
     extent = f"on {some(sorted({*others}), 3)}" if others else "of other points"

@@ -123,6 +123,9 @@ def too_much(
         )
         return Obstacle(shortage, "free space, or raise limits.fill")
     inodes = usage["used_inodes"] + usage["free_inodes"]  # 0 if the file system does not count inodes
+    if inodes and needed_inodes > usage["free_inodes"]:
+        needed = human_count(needed_inodes, "more file is", "more files are")
+        return Obstacle(f"{needed} needed, and {usage['free_inodes']:,} inodes are free", "make room, or measure less")
     if inodes and needed_inodes > limits["share_of_free"] * usage["free_inodes"]:
         shortage = (
             f"up to {human_count(needed_inodes, 'file is', 'files are')} needed, more than"
