@@ -220,7 +220,7 @@ def test_two_builds_or_targets_share_no_mean(campaign: Made) -> None:
     campaign.measured(0, 2)
     for other in (
         {"tool": {"path": "/x", "sha256": "old", "version": "fio-3.1"}},
-        {"target": TARGET | {"source": "/dev/y"}},
+        {"target": TARGET | {"fsid": "2"}},
     ):
         campaign.measured(0, 1, record=other | {"started": "2000-01-01T00:00:00+00:00"})
         rows = [r for r in campaign.table() if r["repetition"] is not None]

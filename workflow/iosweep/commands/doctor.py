@@ -60,7 +60,7 @@ from iosweep.run.preflight import Setup
 from iosweep.run.progress import Lines
 from iosweep.slurm import query
 from iosweep.store.store import Store, name_taken
-from iosweep.target import identify, lock
+from iosweep.target import lock
 from iosweep.target.agent import Agent
 from iosweep.text import human_count, printable
 from iosweep.tools import tools
@@ -319,8 +319,8 @@ def _campaign(
                 lockless = replace(setup, plan=structs.replace(made, targets=unlocked))
                 targets = {}
                 for name, target in made.targets.items():
-                    targets[name] = preflight.find_target(lockless, name, {})
-                    conclude(f"{target.directory} ({identify.identity(targets[name])})")
+                    found = targets[name] = preflight.find_target(lockless, name, {})
+                    conclude(f"{target.directory} ({found['fstype']} {found['source']})")
                 lines += _space(made)
                 if remote:
                     check = "nodes"

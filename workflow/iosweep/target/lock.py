@@ -237,7 +237,7 @@ def exclude(directory: str | None, facts: Mapping[str, object], owner: Owner) ->
     if not place.is_dir():
         raise Unusable(f"target.lock {place} is not a directory", "make it where all campaigns see it, or leave it out")
     try:
-        lock = take(file, owner, f"the file system {identify.identity(facts)}", shared=True)
+        lock = take(file, owner, f"the file system {facts['fstype']} {facts['source']}", shared=True)
     except OSError as error:
         yield Exclusion(False, printable(f"exclusion not checked: the lock {file} cannot be taken: {error.strerror}"))
         return
