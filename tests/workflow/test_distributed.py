@@ -41,7 +41,7 @@ HIT: dict[str, Any] = NODES | {
 }  # fmt: skip
 
 
-#: Of servers: those of a client are told with other file systems (test_faults.py, test_kills.py).
+#: Faults of servers. Faults of clients are tested on local file systems (test_faults.py, test_kills.py).
 FAULTS: dict[str, Callable[[Dfs], object]] = {
     "data-server-stopped": lambda dfs: dfs.stop("s1"),
     "data-server-killed": lambda dfs: dfs.kill("s1"),

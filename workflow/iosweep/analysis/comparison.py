@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from operator import attrgetter
 from pathlib import Path
 from statistics import median, median_low
 from typing import Literal
@@ -216,14 +215,12 @@ def compare(matched: Matched, column: str = "", at_least: float = AT_LEAST) -> C
     groups = [group for family in judged for group in family]
     explained = _explain([*groups, *singles], design, at_least)
     verdicts = {pair: diff.verdict for diff in explained for pair in diff.samples}
+    counts = [(_count_sessions(pair.a, a), _count_sessions(pair.b, b)) for pair, (b, a) in measured] or [(0, 0)]
     return Comparison(
         design,
         column,
         at_least,
-        tuple(
-            median_low([_count_sessions(result(pair), sides[side]) for pair, sides in measured] or [0])
-            for side, result in ((1, attrgetter("a")), (0, attrgetter("b")))
-        ),
+        tuple(map(median_low, zip(*counts, strict=True))),
         tuple(
             diff if diff.verdict == "same" else replace(diff, verdict=verdicts.get(diff.pairs[0], diff.verdict))
             for diff in singles
