@@ -9,7 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from campaign import TEXT, document, make, problems, read, refused
 from iosweep.config.criteria import Criterion
-from iosweep.plan.headline_groups import criteria_lines
+from iosweep.plan.headline_groups import foreseen
 
 #: figure, threshold as it is written, its value in the unit of the table, and its canonical text.
 THRESHOLDS = [
@@ -80,13 +80,24 @@ def test_a_figure_is_of_one_target_and_a_ratio_of_two(tmp_path: Path) -> None:
     assert "target is a, b there" in found
 
 
-def test_a_plan_says_that_a_ratio_has_no_points_to_compare(tmp_path: Path) -> None:
-    """Where values of its axis are measured, but never with all else equal."""
+def test_a_plan_says_what_it_cannot_give(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    """Each cause once; nothing where all is well, also under a scaled suite."""
+    accept = {f"rand_read{figure}": ">= 2x" for figure in (" scaling queue_depth 1 -> 4", " ratio queue_depth 4 -> 8")}
+    best, published = {"read_iops": ">= 5k"}, {"read_iops": ">= 90 % of weka.aws"}
     other = document()["sweeps"][0] | {"name": "deep", "axes": {"queue_depth": [8], "transfer_size": ["1m"]}}
-    apart = document() | {"sweeps": [*document()["sweeps"], other]}
-    for ratio, lines in (("scaling queue_depth 1 -> 4", 0), ("ratio queue_depth 4 -> 8", 1)):
-        plan = make(tmp_path, apart | {"accept": {f"rand_read {ratio}": ">= 2x"}})
-        assert sum("will be undecided" in line for line in criteria_lines(plan)) == lines, ratio
+    long = {"limits": {}, "sweeps": [document(phase_time="10s", repetitions=5)["sweeps"][0]]}
+    two = [document(phase_time="10s", repetitions=5, confirm=2)["sweeps"][0]]
+    cases: dict[str, dict[str, Any]] = {
+        "well": long | {"accept": best},
+        "short": {"limits": {}, "accept": best},
+        "short in part": long | {"sweeps": [*long["sweeps"], other], "accept": accept},
+        "a trial": {"accept": best | published},
+        "confirmed twice": long | {"sweeps": two, "accept": best | {"read_iops at queue_depth 1": ">= 5k"}},
+        "confirmed twice in two sessions": long | {"sweeps": two, "sessions": 2, "accept": best},
+        "scaled": {"limits": {}, "sweeps": [{"suite": "four-corners", "scale": "laptop"}]},
+    }
+    said = {name: foreseen(make(tmp_path, document() | case)) for name, case in cases.items()}
+    assert "\n".join(f"{name}: {line}" for name, lines in said.items() for line in lines) == snapshot
 
 
 def test_a_threshold_changes_no_allocation(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from campaign import document, make
-from iosweep.plan.model import Plan
-from iosweep.plan.order import draw_order
+from iosweep.plan.model import Plan, draw_order
 
 TARGETS = {"a": {"directory": "/a"}, "b": {"directory": "/b"}}
 

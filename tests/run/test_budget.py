@@ -15,7 +15,7 @@ from campaign import document, read
 from iosweep.errors import AllocationError, ExitCode
 from iosweep.jobs.submission import JOB_RESERVE_S
 from iosweep.plan.expand import make_plan
-from iosweep.plan.forecast import repetition_cost
+from iosweep.plan.forecast import repetition_needs
 from iosweep.plan.model import Plan, Point
 from iosweep.run.budget import Budget
 from iosweep.store.record import TotalSpent
@@ -47,7 +47,7 @@ class Run:
         self.measured: list[str] = []
 
     def repetition(self, point: Point) -> None:
-        cost, began_s = repetition_cost(point, self.plan.targets[""].node_bandwidth), self.budget.clock_s()
+        cost, began_s = repetition_needs(self.plan, point).cost, self.budget.clock_s()
         self.budget.allow_repetition(point.id, cost)
         self.measured.append(point.id)
         for step in point.steps:
@@ -94,7 +94,7 @@ def test_the_next_run_goes_on_from_what_was_written(tmp_path: Path) -> None:
 
 def test_the_end_of_a_job_does_not_part_what_is_side_by_side(four: Plan) -> None:
     point, store = four.points[0], SimpleNamespace(document=lambda _: None)
-    cost = repetition_cost(point, None)
+    cost = repetition_needs(four, point).cost
     job: Any = SimpleNamespace(id="7", ends=time.time() + JOB_RESERVE_S + 1.5 * cost.time_s)
     budget = Budget(four, store, job, print)  # type: ignore[arg-type]
     budget.allow_repetition(point.id, cost, cost.time_s)  # of a job too short for both, which would never begin

@@ -35,7 +35,7 @@ from iosweep.jobs.profile import Profile
 from iosweep.jobs.submission import Work
 from iosweep.judge import remaining
 from iosweep.plan.expand import make_plan
-from iosweep.plan.headline_groups import criteria_lines
+from iosweep.plan.headline_groups import foreseen
 from iosweep.plan.launchers import Launcher, launchers
 from iosweep.plan.model import Plan
 from iosweep.programs import spack
@@ -151,8 +151,8 @@ class Dag:
         return [self.config.target_problem(name, "directory", str(room)) for name, room in obstacles.items()]
 
     def notes(self) -> list[str]:
-        """Lines of a dry run: criteria, the target, and results that the plan leaves out."""
-        lines = [*criteria_lines(self.plan), *map(str, self.target_problems())]
+        """Lines of a dry run: the target, and results that the plan leaves out."""
+        lines = [*map(str, self.target_problems())]
         if self.unplanned:
             count = human_count(self.unplanned, "stored repetition is", "stored repetitions are")
             lines.append(f"{count} of points that the configuration does not have now: kept, not in tables and report")
@@ -161,6 +161,7 @@ class Dag:
     def tell(self, dry: bool) -> None:
         """Print damage and notes before anything runs."""
         say(self.damaged)
+        say(foreseen(self.plan) if self.left else [])
         say(self.notes() if dry else [])
         if not self.left:
             say(self.unmeasured())

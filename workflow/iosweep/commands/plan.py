@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from iosweep.commands import campaigns
-from iosweep.commands.terminal import Printer, facts, prose, table
+from iosweep.commands.terminal import Printer, prose, table
 from iosweep.config import sweep_file
 from iosweep.errors import ConfigError, Obstacle, Problem, Refused, TargetError, TargetHangs, Unusable
 from iosweep.jobs import profile, submission
@@ -22,12 +22,13 @@ from iosweep.jobs.profile import Profile
 from iosweep.node import pinning
 from iosweep.plan import forecast
 from iosweep.plan.expand import make_plan
-from iosweep.plan.headline_groups import criteria_lines
+from iosweep.plan.headline_groups import foreseen
 from iosweep.plan.launchers import Launcher, launchers
-from iosweep.plan.model import Plan, Point, target_key
+from iosweep.plan.model import Plan, Point
 from iosweep.run import preflight
 from iosweep.run.repetition import tool_commands
 from iosweep.store.store import Store, name_taken
+from iosweep.text import human_count
 from iosweep.tools import tools
 from iosweep.units import human_duration, human_size
 
@@ -152,19 +153,15 @@ def _print_table(made: Plan, where: Where) -> None:
             options = escape("".join(f" {option}" for option in work.site.options))
             asks = f"; asks for {human_duration(60 * work.minutes())}{options}"
         printer.print(forecast.sentence(work.cost, work.allocation.title, word="") + asks)
-    printer.print("", _cost(made, cost))
-    for line in criteria_lines(made):
+    if len(made.allocations) > 1:
+        printer.print(forecast.sentence(cost, "in all", word="") + f", {cost.node_hours:.2f} node-hours")
+    files = human_count(cost.inodes, "file")
+    printer.print(f"on the target at once: {human_size(cost.peak_bytes)} in {files}")
+    if cost.write_bytes_per_s_per_node and cost.assumed:
+        assumed = "is an assumption, which target.node_bandwidth replaces; a slower target is written less"
+        printer.print(f"[dim]{human_size(forecast.NODE_BANDWIDTH)}/s {assumed}[/dim]")
+    for line in foreseen(made):
         prose(line)
-    bandwidths: dict[int | None, list[str]] = {}
-    for name, target in made.targets.items():
-        bandwidths.setdefault(target.node_bandwidth, []).append(target_key(name, "node_bandwidth"))
-    for given, keys in bandwidths.items():
-        key = " and ".join(keys)
-        printer.print(
-            f"[dim]bytes of timed phases: at most {human_size(given or forecast.NODE_BANDWIDTH)}/s per node"
-            f" ({key if given else f'assumed; set {key}'}) and"
-            f" {forecast.LEAST_LATENCY_S * 1e6:.0f} us per I/O[/dim]",
-        )
     for lack in dict.fromkeys(lack for point in made.points if (lack := where.lacks(point))):
         prose(lack)
 
@@ -173,28 +170,14 @@ def _sweeps(made: Plan) -> Table:
     sweeps = table("sweep", "tool", "points", "repetitions", "phases", wrapped=["sweep", "tool", "phases"])
     points = {point.id: point for point in made.points}
     for sweep in made.sweeps:
-        counts = sorted({points[point].repetitions.min for point in sweep.points})
-        confirm = max(points[point].repetitions.confirm for point in sweep.points)
+        rules = [points[point].repetitions for point in sweep.points]
+        ranges = sorted({(rule.min, rule.min if rule.half_width is None else rule.max) for rule in rules})
+        counts = [f"{least} to {most}" if most > least else f"{least}" for least, most in ranges]
+        confirm = max(rule.confirm for rule in rules)
         name = f"{sweep.name} (scaled)" if sweep.scaled else sweep.name
-        most = "up to {} (ramp)" if sweep.ramp else "{}"
-        repetitions = most.format(", ".join(map(str, counts))) + (f" + {confirm} of the best" if confirm else "")
+        ramp = "up to {} (ramp)" if sweep.ramp else "{}"
+        repetitions = ramp.format(", ".join(counts)) + (f" + {confirm} of the best" if confirm else "")
         if sweep.repetitions.sessions > 1:
             repetitions += f", in each of {sweep.repetitions.sessions} sessions"
         sweeps.add_row(name, sweep.tool, str(len(sweep.points)), repetitions, " ".join(sweep.phases))
     return sweeps
-
-
-def _cost(made: Plan, cost: forecast.Forecast) -> Table:
-    adaptive = any(p.repetitions.half_width is not None and p.repetitions.max > p.repetitions.min for p in made.points)
-    more = " (more until intervals are narrow enough)" if adaptive else ""
-    table = facts()
-    table.add_row("points", f"{cost.points:,}")
-    table.add_row("repetitions", f"{cost.repetitions:,}{more}")
-    table.add_row("allocations", f"{cost.allocations}")
-    table.add_row("time", human_duration(cost.time_s))
-    table.add_row("node-hours", f"{cost.node_hours:.2f}")
-    table.add_row("written", cost.writes())
-    table.add_row("read", f"{'about ' if cost.bytes_read else ''}{human_size(cost.bytes_read)}")
-    table.add_row("peak space", human_size(cost.peak_bytes))
-    table.add_row("inodes", f"{cost.inodes:,}")
-    return table

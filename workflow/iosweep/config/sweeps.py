@@ -68,6 +68,8 @@ class Config:
         return self.documents[0].problem((*(("targets", name) if name else ("target",)), key), message)
 
 
+#: Minimum repetitions for an interval that is shown and graded: that of two is far too wide.
+MIN_REPETITIONS = 3
 #: Maximum repetitions of a point in a session, fresh repetitions of a best point, and sessions of a campaign.
 MAX_REPETITIONS, MAX_CONFIRM, MAX_SESSIONS = 1000, 100, 100
 #: Numbers of repetitions that are kept for each session.
@@ -89,6 +91,16 @@ class RepetitionRule(Part, frozen=True, forbid_unknown_fields=True):
     half_width: Share | None = None
     confirm: Count = 0
     sessions: Some = 1
+
+    @property
+    def most(self) -> int:
+        """The most repetitions that choose the best point, in all sessions."""
+        return self.sessions * (self.min if self.half_width is None else self.max)
+
+    @property
+    def fresh(self) -> int:
+        """The repetitions that confirm a point, in all sessions."""
+        return self.sessions * self.confirm
 
     def session_of(self, number: int) -> int:
         """The session of a repetition."""

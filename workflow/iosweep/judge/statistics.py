@@ -17,6 +17,8 @@ from itertools import accumulate, pairwise
 from statistics import fmean, median
 from typing import Literal
 
+from iosweep.config.sweeps import MIN_REPETITIONS as MIN_REPETITIONS
+
 Grade = Literal["A", "B", "C"]
 #: The session (a run of an allocation) and the number of the repetition, which all points of the round share.
 Round = tuple[str | None, int]
@@ -25,8 +27,6 @@ Sample = Mapping[Round, float]
 
 #: Maximum half width of the interval for each grade, as a share.
 GRADES: tuple[tuple[Grade, float], ...] = (("A", 0.05), ("B", 0.10), ("C", 0.20))
-#: Minimum repetitions for an interval that is shown and graded: that of two is far too wide.
-MIN_REPETITIONS = 3
 #: Minimum sessions that set the interval of a figure, and that are recommended.
 MIN_SESSIONS = 3
 #: Maximum repetitions that a recommendation asks for: users would not run more.

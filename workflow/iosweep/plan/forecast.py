@@ -33,19 +33,9 @@ class Cost:
 
     time_s: float = 0.0
     bytes_written: int = 0
-    bytes_read: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.time_s + other.time_s,
-            self.bytes_written + other.bytes_written,
-            self.bytes_read + other.bytes_read,
-        )
-
-
-def repetition_cost(point: Point, node_bandwidth: int | None) -> Cost:
-    """The cost of a repetition, without data sets."""
-    return sum((step_cost(point, step, node_bandwidth) for step in point.steps), Cost())
+        return Cost(self.time_s + other.time_s, self.bytes_written + other.bytes_written)
 
 
 class RepetitionNeeds(NamedTuple):
@@ -61,9 +51,9 @@ def repetition_needs(plan: Plan, point: Point) -> RepetitionNeeds:
     """The needs of a repetition of a point of a plan. Cached in the plan, because many callers ask for them."""
     needs = plan.forecasts.get(point.id)
     if needs is None:
-        steps = point.steps
+        steps, node_bandwidth = point.steps, plan.target_of(point).node_bandwidth
         needs = plan.forecasts[point.id] = RepetitionNeeds(
-            repetition_cost(point, plan.target_of(point).node_bandwidth),
+            sum((step_cost(point, step, node_bandwidth) for step in steps), Cost()),
             fresh_bytes(point, steps),
             sum(map(tools()[point.tool].inodes, steps)),
             any(step.time_s is not None and step.phase.writes for step in steps),
@@ -77,16 +67,14 @@ def step_cost(point: Point, step: Step, node_bandwidth: float | None) -> Cost:
         names, size = {phase.name for phase in step.phases}, point.volume_bytes
         written, read = size * ("create" in names), size * ("read" in names)
         bandwidth = min(node_bandwidth or NODE_BANDWIDTH, PREPARE_BANDWIDTH) * point.nodes
-        return Cost(START_UP_S + work / METADATA_RATE / point.nodes + (written + read) / bandwidth, written, read)
+        return Cost(START_UP_S + work / METADATA_RATE / point.nodes + (written + read) / bandwidth, written)
     # Little's law: the bytes in flight, divided by the least latency, limit the rate
     in_flight = math.prod(map(step.number, ("threads_per_node", "queue_depth", "transfer_size")))
     rate = min(node_bandwidth or NODE_BANDWIDTH, in_flight / LEAST_LATENCY_S)
     moved = rate * point.nodes * step.time_s if step.time_s is not None else float(point.volume_bytes)
     time_s = moved / rate / point.nodes if step.time_s is None else step.time_s
-    writes = 1 - step.number("read_percent") / 100 if step.phase.reads else 1.0
-    if not step.phase.writes:
-        writes = 0.0
-    return Cost(START_UP_S + time_s, math.ceil(moved * writes), math.ceil(moved * (1 - writes)))
+    writes = step.phase.writes * (1 - step.number("read_percent") / 100 if step.phase.reads else 1.0)
+    return Cost(START_UP_S + time_s, math.ceil(moved * writes))
 
 
 def data_sets(points: Iterable[Point]) -> dict[str, FileSet]:
@@ -123,19 +111,17 @@ class Forecast:
     time_s: float
     node_hours: float
     bytes_written: int
-    bytes_read: int
     peak_bytes: int  # on the target at once
     inodes: int  # on the target at once
     write_bytes_per_s_per_node: int | None  # rate behind bytes_written; None: exact, as no write is bounded by time
     assumed: bool  # the rate is NODE_BANDWIDTH, not target.node_bandwidth
 
     def writes(self, verb: str = "") -> str:
-        """`32.0 MiB written`, or `about 24.1 GiB written at up to 4.0 GiB/s per node (assumed)`."""
+        """`32.0 MiB written`, or `at most 24.1 GiB written (if a node takes 4.0 GiB/s)`."""
         rate, size = self.write_bytes_per_s_per_node, f"{human_size(self.bytes_written)}{verb and f' {verb}'}"
         if rate is None:
             return size
-        source = "assumed" if self.assumed else "target.node_bandwidth"
-        return f"about {size} at up to {human_size(rate)}/s per node ({source})"
+        return f"at most {size} (if a node takes {human_size(rate)}/s)"
 
 
 def forecast_of(
@@ -162,7 +148,6 @@ def forecast_of(
             sum(needs.cost.time_s * count for needs, count in costs)
             + size / allocation.nodes / min(bandwidths[name], PREPARE_BANDWIDTH),
             sum(needs.cost.bytes_written * count for needs, count in costs) + size,
-            sum(needs.cost.bytes_read * count for needs, count in costs),
         )
         total += cost
         node_seconds += cost.time_s * allocation.nodes
@@ -179,7 +164,6 @@ def forecast_of(
         time_s=total.time_s,
         node_hours=node_seconds / 3600,
         bytes_written=total.bytes_written,
-        bytes_read=total.bytes_read,
         # the new files of a repetition are removed with it
         peak_bytes=sum(files.size_bytes for files in kept)
         + max((needs.fresh_bytes for needs, _ in counted_needs), default=0),
@@ -253,20 +237,15 @@ def sentence(forecast: Forecast, title: str, word: str = " left") -> str:
 def over_limits(plan: Plan, document: Document) -> list[Problem]:
     """The limits of its configuration that a plan exceeds, except limits on space, which depend on the target."""
     cost, limits = forecast_of(plan, planned(plan, most=True)), plan.limits
-    problems = []
-    allowed, needed = limits.bytes_written, cost.writes("would be written")
+    allowed, needed, wrong = limits.bytes_written, cost.writes("would be written"), dict[str, str]()
+    cure = "raise it, or measure less"
     if allowed is None and cost.bytes_written > UNLIMITED_BYTES:
-        wrong = f"is missing: {needed}; more than 10 TiB must be allowed by it"
+        wrong["bytes_written"] = f"is missing: {needed}; more than 10 TiB must be allowed by it"
         if cost.write_bytes_per_s_per_node and cost.assumed:
-            wrong += " (or give target.node_bandwidth, if the nodes are slower)"
-        problems.append(document.problem(("limits", "bytes_written"), wrong))
+            wrong["bytes_written"] += " (or give target.node_bandwidth, if the nodes are slower)"
     if allowed is not None and cost.bytes_written > allowed:
-        wrong = f"{human_size(allowed)} is not enough: {needed}; raise it, or measure less"
-        problems.append(document.problem(("limits", "bytes_written"), wrong))
+        wrong["bytes_written"] = f"{human_size(allowed)} is not enough: {needed}; {cure}"
     if limits.time is not None and cost.time_s > limits.time:
-        wrong = (
-            f"{human_duration(limits.time)} is not enough: about {human_duration(cost.time_s)} are needed;"
-            " raise it, or measure less"
-        )
-        problems.append(document.problem(("limits", "time"), wrong))
-    return problems
+        needed = f"about {human_duration(cost.time_s)} are needed"
+        wrong["time"] = f"{human_duration(limits.time)} is not enough: {needed}; {cure}"
+    return [document.problem(("limits", key), message) for key, message in wrong.items()]

@@ -1,18 +1,17 @@
-"""Headline groups: which points compete for a headline figure; whether criteria of `accept` fit the plan. Pure."""
+"""Headline groups: which points compete for a headline figure; and what a plan cannot give, criteria included. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import structs
 
 from iosweep.config import criteria
 from iosweep.config.criteria import Selector, Subject, Where, find_pairs, lacks, matches
-from iosweep.config.sweeps import Config
+from iosweep.config.sweeps import MIN_REPETITIONS, Config
 from iosweep.errors import Problem
 from iosweep.plan.model import Plan, Point, SweepFacts
-from iosweep.text import human_count
 from iosweep.tools import phases, tools
 from iosweep.tools.axes import TARGET
 
@@ -117,21 +116,64 @@ def criteria_problems(config: Config, points: Iterable[Point]) -> Iterator[Probl
                 yield config.documents[0].problem((criteria.SECTION, criterion.name), wrong)
 
 
-def criteria_lines(plan: Plan) -> list[str]:
-    """Lines on the criteria of a plan; none without criteria."""
-    if not plan.accept:
-        return []
-    lines = [f"accept: {human_count(len(plan.accept), 'criterion', 'criteria')}"]
-    suites, planned = suites_of(plan.sweeps), list(subjects(plan.points))
+def foreseen(plan: Plan) -> list[str]:
+    """What this plan cannot give, however it is measured: each cause once, with what to write instead."""
+    results = [(point, subject) for point in plan.points for subject in subjects([point])]
+    groups = headline_groups(plan.points)
+    short = {p.id for p in plan.points if p.phase_time_s is not None and p.phase_time_s < plan.shortest_steady_s(p)}
+    few = {p.id for p in plan.points if p.repetitions.most < MIN_REPETITIONS}
+    unconfirmed = {
+        group for group, members in groups.items() if 0 < max(p.repetitions.fresh for p in members) < MIN_REPETITIONS
+    }
+
+    def count(points: Container[str]) -> str:
+        return _extent(sum(point.id in points for point, _ in results), len(results), "result", "results")
+
+    lines = []
+    if short:
+        least = f"{plan.limits.shortest_phase:g}s"
+        cure = f"set phase_time to {least} or more (or, for a trial, limits.shortest_phase to 0s)"
+        lines.append(f"{count(short)} will be suspect: phases shorter than {least}; {cure}")
+    if few:
+        few_are = f"fewer than {MIN_REPETITIONS} repetitions; set repetitions to {MIN_REPETITIONS} or more"
+        lines.append(f"{count(few)} will have no interval: {few_are}")
+    if unconfirmed:
+        lines.append(f"best points will have no interval: set confirm to {MIN_REPETITIONS} or more, or remove it")
+    undecided: dict[str, list[str]] = {}
+    suites, planned = suites_of(plan.sweeps), [subject for _, subject in results]
     for criterion in plan.accept:
-        lines.append(f"  {criterion.text}")
-        if wrong := unpaired(criterion.selector, planned):
-            lines.append(f"    will be undecided: {wrong}")
-        if reference := criterion.threshold.of:
-            figures = criteria.published_named(reference, criterion.selector)
-            if not any(criteria.compares(figure, subject, suites) for subject in planned for figure in figures):
-                lines.append(f"    will be undecided: nothing planned is measured as {reference} was")
+        selector, reference = criterion.selector, criterion.threshold.of
+        figures = criteria.published_named(reference, selector) if reference else ()
+        chosen = {n for pair in find_pairs(selector, planned) for n in pair} if selector.ratio else ()
+        points = {results[n][0].id for n in chosen or (n for n, s in enumerate(planned) if matches(selector, s))}
+        competing = [
+            group
+            for group, members in groups.items()
+            if (group.phase, group.latency) == (selector.phase, selector.about.lowest)
+            and any(point.repetitions.confirm for point in members)
+            and points.issuperset(point.id for point in members)
+        ]
+        why = unpaired(selector, planned)
+        if reference and not any(criteria.compares(f, s, suites) for s in planned for f in figures):
+            why = f"nothing planned is measured as {reference} was"
+        elif points <= short:
+            why = why or "suspect results decide nothing"
+        elif unconfirmed.intersection(competing) or (points <= few and not competing):
+            why = why or "without an interval nothing is decided"
+        if why:
+            undecided.setdefault(why, []).append(criterion.text)
+    for why, texts in undecided.items():
+        which = _extent(len(texts), len(plan.accept), "criterion", "criteria")
+        named = "" if len(texts) == len(plan.accept) else f" ({'; '.join(texts)})"
+        lines.append(f"{which}{named} will be undecided: {why}")
     return lines
+
+
+def _extent(affected: int, total: int, one: str, many: str) -> str:
+    """`all 12 results`, `3 of 12 results`, `the result`."""
+    if affected < total:
+        return f"{affected:,} of {total:,} {many}"
+    return f"all {total:,} {many}" if total > 1 else f"the {one}"
 
 
 def suites_of(sweeps: Iterable[SweepFacts]) -> dict[str, str]:

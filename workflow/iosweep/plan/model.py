@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
-from collections.abc import Mapping
+import random
+from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -275,6 +276,24 @@ def describe_targets(directories: Mapping[str, str]) -> str:
 def target_key(target: str, key: str) -> str:
     """A key of a target as the configuration has it: `target.lock`, `targets.a.lock`."""
     return f"targets.{target}.{key}" if target else f"target.{key}"
+
+
+def draw_order(plan: Plan, points: Iterable[Point], session: int, number: int) -> list[list[str]]:
+    """The order in which a round measures its points: groups in a drawn order, members of a group in a drawn order.
+
+    A group consists of the points that are measured side by side: what disturbs one of them for a while disturbs the
+    others too. Any other point is a group of its own. `session`, `number`: of the round. The order depends on them and
+    the plan's seed alone.
+    """
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for id in sorted(point.id for point in points):
+        groups.setdefault(plan.side_by_side.get(id, (id,)), []).append(id)
+    drawn = random.Random(f"{plan.seed}:{session}:{number}")
+    order = list(groups.values())
+    drawn.shuffle(order)
+    for members in order:
+        drawn.shuffle(members)
+    return order
 
 
 def seed_of(seed: int, point: str, repetition: int, phase: str) -> int:

@@ -34,8 +34,7 @@ from iosweep.node.facts import node_key
 from iosweep.node.process import stoppable
 from iosweep.plan import forecast
 from iosweep.plan.launchers import Launcher
-from iosweep.plan.model import Plan, Point, target_key
-from iosweep.plan.order import draw_order
+from iosweep.plan.model import Plan, Point, draw_order, target_key
 from iosweep.programs import spack
 from iosweep.programs.programs import candidates
 from iosweep.run import preflight
