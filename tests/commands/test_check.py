@@ -187,11 +187,11 @@ def test_a_repetition_counts_once_with_its_worst_verdict_and_each_reason(
     found = of_rows((1, "x", "suspect", "load 86%"), (1, "y", "suspect", "load 12%"), (1, "z", "invalid", "I/O"))
     assert (found.verdicts["suspect"], found.verdicts["invalid"]) == (0, 1)
     found = of_rows((1, "x", "suspect", "load 86%"), (1, "y", "suspect", "load 12%"))
-    assert found.reasons["suspect"] == [("load 86% (numbers differ)", 1, ["p"])]  # another number is the same reason
+    assert found.reasons["suspect"] == [("load 12 to 86%", 1, ["p"])]  # another number is the same reason
     found = of_rows(
         (1, "x", "suspect", "short"), (2, "x", "suspect", "short | load 40%"), (3, "x", "suspect", "load 9%")
     )
-    assert found.reasons["suspect"] == [("short", 2, ["p"]), ("load 40% (numbers differ)", 2, ["p"])]
+    assert found.reasons["suspect"] == [("short", 2, ["p"]), ("load 9 to 40%", 2, ["p"])]
 
 
 # Files that are damaged or gone

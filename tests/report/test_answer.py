@@ -1,4 +1,4 @@
-"""The first screen: best figures of each phase with their doubts, remarks about the target, checks, the terminal."""
+"""The first screen: the grade and its causes, the best figure of each phase, what stands out; the terminal."""
 
 import io
 from pathlib import Path
@@ -8,33 +8,33 @@ from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
 import results_factory as factory
-from iosweep.analysis.summary import summarize
+from iosweep.analysis.summary import OUTCOMES, summarize
 from iosweep.report import answer, quality
-from iosweep.report.answer import Card
+from iosweep.report.answer import Figure
 from iosweep.tables import columns
-from iosweep.tables.reader import CheckRow, ResultRow, load
+from iosweep.tables.reader import Campaign, CheckRow, ResultRow, load
 from results_factory import DATA_PHASES, K, M, check, loaded, row, sweep
 
 
-def groups(*rows: ResultRow) -> dict[str, list[Card]]:
-    return {group.title: [*group.cards] for group in answer.make_groups(summarize(rows))}
+def groups(*rows: ResultRow) -> dict[str, list[Figure]]:
+    return {group.title: [*group.figures] for group in answer.make_groups(summarize(rows))}
 
 
-def cards(*rows: ResultRow) -> list[Card]:
+def figures(*rows: ResultRow) -> list[Figure]:
     (found,) = groups(*rows).values()
     return found
 
 
 def values(*rows: ResultRow) -> dict[str, dict[str, str]]:
-    return {title: {card.label: card.value for card in found} for title, found in groups(*rows).items()}
+    return {title: {figure.label: figure.value for figure in found} for title, found in groups(*rows).items()}
 
 
 class TestBest:
     def test_a_valid_figure_goes_before_a_larger_suspect_one_and_that_before_an_invalid_one(self) -> None:
-        (card,) = cards(row(), row(point="q", ops_per_s=99.0, verdict="suspect"))
-        assert (card.value, card.verdict, card.spread) == ("10.0 IOPS", "valid", "one repetition")
-        (card,) = cards(row(verdict="suspect"), row(point="q", ops_per_s=99.0, verdict="invalid"))
-        assert (card.value, card.verdict) == ("10.0 IOPS", "suspect")
+        (figure,) = figures(row(), row(point="q", ops_per_s=99.0, verdict="suspect"))
+        assert (figure.value, figure.verdict, figure.spread) == ("10.0 IOPS", "valid", "one repetition")
+        (figure,) = figures(row(verdict="suspect"), row(point="q", ops_per_s=99.0, verdict="invalid"))
+        assert (figure.value, figure.verdict) == ("10.0 IOPS", "suspect")
 
     def test_the_page_cache_and_tools_that_do_not_compare_stand_apart(self) -> None:
         assert values(row(o_direct=True), row(point="q", o_direct=False, ops_per_s=1e6)) == {
@@ -60,32 +60,32 @@ class TestBest:
 
     def test_latency_is_the_lowest_at_the_lowest_queue_depth_on_the_fewest_nodes(self) -> None:
         depths = [(1, 90e-6), (1, 80e-6), (8, 10e-6)]
-        _, latency = cards(*(
+        _, latency = figures(*(
             row(point=str(i), queue_depth=depth, latency_mean_s=mean, latency_p99_s=3 * mean)
             for i, (depth, mean) in enumerate(depths)
         ))  # fmt: skip
-        assert (latency.label, latency.value, latency.more) == ("Random read latency", "80.0 µs", "p99 240 µs")
+        assert (latency.label, latency.value, latency.notes) == ("Random read latency", "80.0 µs", ("p99 240 µs",))
         nodes = [row(point=str(n), nodes=n, queue_depth=1, latency_mean_s=80e-6 / n) for n in (1, 4)]
-        rate, latency = cards(*nodes)
-        assert (latency.value, latency.place) == ("80.0 µs", "1 node, QD 1")
-        assert (rate.more, rate.place) == ("", "1 node, QD 1")  # the first of equals
+        rate, latency = figures(*nodes)
+        assert (latency.value, rate.notes) == ("80.0 µs", ())  # the first of equals
+        (title,) = groups(*nodes)
+        assert title == "fio, O_DIRECT not told, 1 node, QD 1"  # what the places of both have in common
 
-    def test_an_invalid_repetition_is_not_in_the_figure_and_its_reason_is_why(self) -> None:
-        def judged(*reasons: tuple[str, str]) -> Card:
-            made = (row(repetition=n, verdict=verdict, reasons=why) for n, (verdict, why) in enumerate(reasons, 1))
-            return cards(*made)[0]
+    def test_the_figure_of_a_cluster_has_that_of_one_node_beside_it(self) -> None:
+        (figure,) = figures(row(nodes=1), row(point="q", nodes=8, ops_per_s=70.0))
+        assert (figure.value, figure.notes) == ("70.0 IOPS", ("1 node: 10.0 IOPS",))
 
-        card = judged(("invalid", "over after 16 ms | memory"), ("suspect", "memory"), ("suspect", "memory | noisy"))
-        assert (card.incomplete, card.verdict) == ("2 of 3 repetitions, 1 invalid", "invalid")
-        assert card.reason == "over after 16 ms"
-        card = judged(("suspect", "memory"), ("suspect", "memory"), ("valid", ""))
-        assert (card.incomplete, card.verdict, card.reason) == ("", "suspect", "memory")
-        assert judged(*[("valid", "")] * 3).reason == ""
+    def test_a_figure_says_how_many_of_its_repetitions_count(self) -> None:
+        (figure,) = figures(*(row(repetition=n, verdict=v) for n, v in enumerate(("invalid", "suspect", "valid"), 1)))
+        assert (figure.verdict, figure.spread) == (
+            "invalid",
+            "2 of 3 repetitions, 1 invalid, 10.0 to 10.0 IOPS (n = 2)",
+        )
 
     def test_a_confirmed_headline_is_of_the_fresh_repetitions(self) -> None:
         chose, fresh = (row(repetition=n, ops_per_s=rate, confirms=n > 1) for n, rate in ((1, 200.0), (2, 150.0)))
-        (card,) = cards(chose, fresh)
-        assert (card.value, card.incomplete) == ("150 IOPS", "")
+        (figure,) = figures(chose, fresh)
+        assert (figure.value, figure.spread) == ("150 IOPS", "one repetition")
 
 
 class TestTargets:
@@ -95,35 +95,98 @@ class TestTargets:
             for target, rate in (("a", 10.0), ("b", 99.0))
             for depth in (1, 2)
         ]
-        assert [(card.label, card.value) for card in cards(*both)] == [
+        assert [(figure.label, figure.value) for figure in figures(*both)] == [
             ("Random read on a", "20.0 IOPS"),
             ("Random read on b", "198 IOPS"),
             ("Random read latency on a", "1.00 ms"),
             ("Random read latency on b", "1.00 ms"),
         ]
 
-    def test_a_warning_names_the_target_that_it_is_about(self) -> None:
+    def test_a_caution_names_the_target_that_it_is_about(self) -> None:
         rows = [row(target="a", target_fstype="tmpfs"), row(point="q", target="b", target_fstype="lustre")]
         found = loaded(rows, targets={"a": {"directory": "/dev/shm"}, "b": {"directory": "/mnt/b"}})
-        (told,) = answer.warn_about_target(found)
-        assert "a (/dev/shm)" in told and "/mnt/b" not in told
+        told = cautions(found)
+        assert "a (/dev/shm) is in memory (tmpfs)" in told and "/mnt/b" not in told
         assert found.about.on == "a (/dev/shm) and b (/mnt/b)"
 
-
-class TestRemarks:
-    def of(self, fstype: str = "ext4", mount: str = "", **about: Any) -> str:
+    def test_the_first_screen_says_by_how_much_they_differ(self) -> None:
         rows = [
-            row(target_fstype=fstype, target_source=mount.partition(" on ")[0], verdict=about.pop("verdict", "valid"))
+            row(point=target, target=target, repetition=n, ops_per_s=rate * (1 + n / 1000))
+            for target, rate in (("a", 100.0), ("b", 80.0))
+            for n in range(1, 6)
         ]
-        nodes = [factory.NODE | {"mount": mount}]
-        return " ".join(answer.warn_about_target(loaded(rows, nodes=nodes, **about)))
+        found = loaded(
+            rows,
+            targets={"a": {"directory": "/a"}, "b": {"directory": "/b"}},
+            sweeps=[factory.sweep_facts(5, "a", "b")],
+        )
+        (said,) = answer.answer(found, summarize(rows), {})["findings"]
+        assert said.startswith("target b against target a: Random reads: −20.0 %")
 
-    def test_what_spoils_every_figure_is_said(self) -> None:
+
+def cautions(campaign: Campaign) -> str:
+    return " ".join(cause.text for cause in answer.find_causes(campaign, summarize(campaign.rows)))
+
+
+class TestCauses:
+    def of(self, fstype: str = "ext4", mount: str = "", **about: Any) -> str:
+        rows = [row(target_fstype=fstype, target_source=mount.partition(" on ")[0])]
+        return cautions(loaded(rows, nodes=[factory.NODE | {"mount": mount}], **about))
+
+    def test_what_limits_every_figure_is_said(self) -> None:
         assert "in memory (tmpfs)" in self.of("tmpfs", "tmpfs on / type tmpfs (rw)")
         assert "in memory (ramfs)" in self.of("ramfs")
-        assert "root file system" in self.of("ext4", "/dev/vda1 on / type ext4 (rw)")
-        assert "on the file system under test" in self.of(results_on_target=True)
+        assert "on the system disk" in self.of("ext4", "/dev/vda1 on / type ext4 (rw)")
+        assert "to the file system under test" in self.of(results_on_target=True)
         assert "points/x.json (torn)" in self.of(damaged={"points/x.json": "torn"})
+
+    def test_each_cause_is_said_once_with_its_results_its_range_and_what_to_do(self) -> None:
+        others = [
+            f"other processes used {n}% of the CPU time ({name} {n}%)"
+            for n, name in ((31, "cc1"), (88, "dd"), (40, "dd"))
+        ]
+        rows = [row(point=str(n), verdict="suspect", reasons=reason) for n, reason in enumerate(others)]
+        # a suspect phase does not explain an invalid one, nor a consequence its cause
+        rows.append(row(point="x", verdict="invalid", reasons=f"no space left → fio printed nothing | {others[0]}"))
+        rows.append(row(point="y", verdict="missing", reasons="fio is not installed"))
+        rows.append(row(point="z", verdict="missing", left=True, reasons="not measured yet"))
+        checks = [check(check="other_load", outcome="fail", evidence=text) for text in others]
+        found = answer.find_causes(loaded(rows, checks), summarize(rows))
+        assert [(cause.outcome, cause.count, cause.text) for cause in found[:4]] == [
+            ("invalid", 1, "no space left"),
+            ("missing", 1, "fio is not installed"),
+            ("left", 1, "not measured yet"),
+            ("suspect", 3, "other processes used 31 to 88% of the CPU time (mostly dd)"),
+        ]
+        assert found[3].remedy == "measure on idle nodes"
+
+    def test_a_grade_says_whether_to_use_the_figures(self) -> None:
+        def said(cautions: int = 0, examples: bool = False, **counts: int) -> str:
+            return answer.judge(dict.fromkeys(OUTCOMES, 0) | counts, cautions, examples).text
+
+        assert [
+            said(valid=33),
+            said(valid=1),
+            said(valid=33, cautions=2),
+            said(valid=24, suspect=9, unneeded=3),
+            said(suspect=17),
+            said(valid=33, examples=True),
+            said(valid=17, invalid=1, missing=21),
+            said(valid=20, left=13),
+            said(missing=5),
+            said(),
+        ] == [
+            "Use these figures: all 33 results are valid.",
+            "Use these figures: 1 of 1 result is valid.",
+            "Use with care: all 33 results are valid, within these limits.",
+            "Use with care: 24 of 33 results are valid, 9 suspect.",
+            "Examples only: all 17 results are suspect.",
+            "Examples only: all 33 results are valid.",
+            "Incomplete: 17 of 39 results are valid, 1 invalid, 21 missing.",
+            "Incomplete: 20 of 33 results are valid, 13 left to measure.",
+            "No figures: all 5 results are missing.",
+            "No figures: nothing is planned.",
+        ]
 
 
 class TestChecks:

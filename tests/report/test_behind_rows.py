@@ -67,5 +67,5 @@ def test_a_percentile_is_the_same_wherever_it_is_shown(tmp_path: Path) -> None:
     table = results_table.make_payload(results, [], {})
     (cell,) = (cell for column, cell in zip(table.columns, table.rows[0], strict=True) if column.title == "p99")
     assert [of[found["percents"].index(99)], cell * 1e-6] == pytest.approx([figure] * 2, rel=1e-3)  # type: ignore[operator]
-    cards = [card.more for group in answer.make_groups(results) for card in group.cards]
-    assert f"p99 {formats.quantity(figure, formats.LATENCY)}" in cards
+    notes = [note for group in answer.make_groups(results) for one in group.figures for note in one.notes]
+    assert f"p99 {formats.quantity(figure, formats.LATENCY)}" in notes

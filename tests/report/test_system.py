@@ -130,8 +130,8 @@ class TestUnlikeNodes:
         assert (result.headline.n, result.headline.interval, result.headline.ci95_share) == (6, None, None)
         assert result.headline.low < result.headline.high / 3
         assert [in_turn for in_turn, _ in system.unlike(campaign, [result])] == [False]
-        (entry,) = answer.make_groups([result])[0].cards
-        assert entry.spread.endswith("(n = 6), different nodes")
+        (entry,) = answer.make_groups([result])[0].figures
+        assert entry.spread.endswith("(n = 6)")
         shown = results_table.make_payload([result], [], {})
         assert shown.rows[0][[column.key for column in shown.columns].index("hosts")] == 2
 
@@ -229,7 +229,7 @@ class TestBuilds:
         shown = results_table.make_payload(results, (), {})
         place = [column.key for column in shown.columns].index("build")
         assert [row[place] for row in shown.rows[:3]] == [SPACK, SPACK, PATH]
-        places = {card.label: card.place for group in answer.make_groups(results) for card in group.cards}
+        places = {one.label: one.place for group in answer.make_groups(results) for one in group.figures}
         assert places["Random read"].endswith(f"build {PATH}")
         assert "build" not in places["Sequential write"]  # of IOR there is one
 

@@ -6,17 +6,25 @@ judge/findings.py ranks the reasons (causes first) and merges those that differ 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from iosweep.analysis.formats import hosts, listing, tool, version
-from iosweep.analysis.summary import PointSummary, Repetitions
-from iosweep.judge.agreement import COUNTED
-from iosweep.judge.findings import rank_reasons, reason_key
-from iosweep.text import human_count
+from iosweep.analysis.summary import PointSummary
+from iosweep.judge.agreement import REMEDIES
+from iosweep.judge.findings import FOLLOWS, rank_reasons, reason_key
+from iosweep.judge.statistics import MIN_REPETITIONS
+from iosweep.tables.reader import CheckRow
+from iosweep.text import human_count, shortened
 
-#: Keys of the reasons that all repetitions of a campaign share. The report states these reasons once.
-Shared = frozenset[str]
-NOTHING: Shared = frozenset()
+#: Maximum length of a cause on the first screen.
+_LONGEST = 220
+#: Outcome -> what to do about it, if the check that failed has no remedy.
+_NEXT = {
+    "invalid": "once that is mended, `iosweep rerun --invalid` has them measured again",
+    "missing": "once that is mended, run the same command again",
+    "left": "run the same command again",
+}
 
 VERDICT_MEANINGS = {
     "valid": "Every check that could be made passed.",
@@ -40,7 +48,7 @@ def tell(groups: Iterable[Sequence[str]], most: int = 3) -> str:
 def rank(groups: Iterable[Sequence[str]]) -> list[tuple[str, int]]:
     """Rank the reasons, with the number of results or repetitions that have each."""
     reasons = ([reason or "no reason given" for reason in group or [""]] for group in groups)
-    return [(text, len(having)) for text, having in rank_reasons(reasons)]
+    return [(text, len(having)) for text, having, _ in rank_reasons(reasons)]
 
 
 def join(reasons: Sequence[tuple[str, int]], most: int = 3) -> str:
@@ -52,30 +60,53 @@ def join(reasons: Sequence[tuple[str, int]], most: int = 3) -> str:
     return "; ".join(texts)
 
 
-def find_shared(results: Iterable[PointSummary]) -> Shared:
-    """The reasons that all counted repetitions share, if they are from several points and none is valid."""
-    rows = [row for result in results for row in result.rows if row.verdict in COUNTED]
-    if any(row.verdict == "valid" for row in rows) or len({row.point for row in rows}) < 2:
-        return NOTHING
-    return frozenset.intersection(*(frozenset(map(reason_key, row.reasons)) for row in rows))
+# causes
 
 
-def drop_shared(groups: Iterable[Sequence[str]], known: Shared) -> list[list[str]]:
-    """Remove shared reasons from each group, and then the empty groups."""
-    others = ([reason for reason in group if reason_key(reason) not in known] for group in groups)
-    return [group for group in others if group]
+@dataclass(frozen=True)
+class Cause:
+    """A reason why results are not valid, or (outcome "note") why figures need care. count: number of results that it
+    affects, 0 for all figures; remedy: what to do about it; anchor: the part of the report that tells more."""
+
+    outcome: str
+    text: str
+    count: int = 0
+    remedy: str = ""
+    anchor: str = "results"
 
 
-def explain(repetitions: Iterable[Repetitions], outcome: str, known: Shared = NOTHING) -> str:
-    """Join the reasons of the repetitions with an outcome, causes first; for `suspect`, shared reasons first."""
-    matching = [repetition for repetition in repetitions if repetition.outcome == outcome]
-    groups = [repetition.reasons for repetition in matching for _ in range(repetition.count)]
-    if outcome != "suspect" or not known:
-        return tell(groups, 2)
-    common = "; ".join(text for text, _ in rank([r for r in group if reason_key(r) in known] for group in groups))
-    specific = drop_shared(groups, known)
-    suffix = f"; some also: {tell(specific, 2)}" if specific else ""
-    return f"{common} (in all repetitions, so not repeated below){suffix}"
+def find_causes(results: Sequence[PointSummary], checks: Iterable[CheckRow]) -> Iterator[Cause]:
+    """Yield each reason once: of invalid, missing, left and suspect results, the most urgent first. A reason names its
+    cause only; the table of results has the consequences."""
+    check_of = {reason_key(row.evidence or ""): row.check for row in checks if row.outcome == "fail"}
+    for outcome in ("invalid", "missing", "left", "suspect"):
+        groups = [list(_find_reasons(result, outcome)) for result in results if result.state == outcome]
+        for text, having, key in rank_reasons(groups):
+            cause = shortened(text.partition(FOLLOWS)[0], _LONGEST)
+            remedy = REMEDIES.get(check_of.get(key, ""), "") or _NEXT.get(outcome, "")
+            yield Cause(outcome, cause, len(having), remedy)
+
+
+def _find_reasons(result: PointSummary, outcome: str) -> Iterator[str]:
+    """The reasons of the rows that give a result its outcome; the first reason makes a row invalid
+    (judge/verdict.py)."""
+    for row in result.rows:
+        if row.verdict == ("missing" if outcome == "left" else outcome):
+            yield from row.reasons[:1] if outcome == "invalid" else row.reasons or ("no reason given",)
+
+
+def find_cautions(results: Sequence[PointSummary]) -> Iterator[Cause]:
+    """Yield what limits figures without making them suspect: few repetitions, different nodes, different builds."""
+    counted = [result for result in results if result.headline]
+    if few := sum(result.measured + result.lacking < MIN_REPETITIONS for result in counted):
+        which = "" if few == len(counted) else f" in {few:,} of {len(counted):,} results"
+        text = f"Fewer than {MIN_REPETITIONS} repetitions{which}: no interval, so do not rank points"
+        yield Cause("note", text, remedy=f"set `repetitions: {MIN_REPETITIONS}` or more")
+    for in_turn, text in warn_unlike_hosts(counted):
+        if not in_turn:
+            yield Cause("note", text.removesuffix("."), remedy="measure them on the same nodes", anchor="nodes")
+    for text in warn_unlike_builds(counted):
+        yield Cause("note", text[0].upper() + text[1:].removesuffix("."), anchor="builds")
 
 
 # nodes, builds, repetitions
@@ -120,12 +151,6 @@ def find_several_builds(results: Iterable[PointSummary]) -> list[str]:
 def name_builds(result: PointSummary) -> str:
     """`build 3fa9c1d2e0ab`; "" if unknown."""
     return " and ".join(f"build {name}" for name in result.builds)
-
-
-def describe_progress(counts: Mapping[str, int]) -> str:
-    """Progress of a campaign: `29 of 89 repetitions measured`."""
-    planned = sum(counts.values()) - counts["unneeded"]
-    return f"{planned - counts['missing'] - counts['left']:,} of {human_count(planned, 'repetition')} measured"
 
 
 def describe_incomplete(result: PointSummary) -> str:

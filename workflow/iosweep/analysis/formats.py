@@ -79,12 +79,12 @@ def size(value: float) -> str:
 
 
 def spread(metric: Metric, units: Sequence[Unit], brief: bool = False) -> str:
-    """`± 2.1 % (95 % CI, n = 3)`, or the range of the repetitions without an interval to show: `1.21 to 1.25 GiB/s (n =
+    """`± 2.1 % (n = 3)`, the 95 % interval; without one to show, the range of the repetitions: `1.21 to 1.25 GiB/s (n =
     3)`; brief: `± 2.1 %`."""
     if metric.n == 1:
         return f"{metric.iterations} iterations: {_range(metric, units)}" if metric.iterations > 1 else "one repetition"
     if metric.ci95_share is not None:
-        return f"± {100 * metric.ci95_share:.1f} %{'' if brief else f' (95 % CI, n = {metric.n})'}"
+        return f"± {100 * metric.ci95_share:.1f} %{'' if brief else f' (n = {metric.n})'}"
     return f"{_range(metric, units)}{f', n = {metric.n}' if brief else f' (n = {metric.n})'}"
 
 

@@ -10,8 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from iosweep.analysis import caveats, formats
-from iosweep.analysis.caveats import NOTHING, Shared
+from iosweep.analysis import formats
 from iosweep.analysis.summary import (
     Metric,
     PointSummary,
@@ -26,11 +25,8 @@ from iosweep.judge.best import Candidate, best, candidate
 from iosweep.judge.statistics import ALPHA, MIN_REPETITIONS, Estimate, Noise, Sample
 from iosweep.plan.headline_groups import HeadlineGroup, load, of_phase
 from iosweep.tables.reader import ResultRow
-from iosweep.text import human_count, some
+from iosweep.text import human_count
 from iosweep.tools.axes import TARGET
-
-#: Maximum number of points that are named.
-_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -86,41 +82,6 @@ class Best:
         if self.confirmed:
             return f"{of}, confirmed by {human_count(self.metric.n, 'fresh repetition')}"
         return f"{of}, not confirmed: likely too {'low' if 'latency' in self.column else 'high'}"
-
-    @property
-    def alike_text(self) -> str:
-        """`cannot be told apart from 16 threads per node; 32 threads per node`; "" if no other point is alike."""
-        if not self.alike:
-            return ""
-        names = list(dict.fromkeys(_difference(other, self.result) for other in self.alike))
-        return f"cannot be told apart from {some(names, _NAMED, separator='; ')}"
-
-    @property
-    def doubt(self) -> str:
-        """`suspect`, or `1 repetition is invalid, and not in the figure`; "" for a valid figure. Scatter of repetitions
-        is not a doubt: the interval shows it."""
-        if not self._worst_rows:
-            return ""
-        if invalid := sum(row.verdict == "invalid" for row in self.rows):
-            return f"{human_count(invalid, 'repetition is', 'repetitions are')} invalid, and not in the figure"
-        return self.verdict
-
-    def reason(self, shared: Shared = NOTHING) -> str:
-        """The most frequent reason for the doubt, "" without any. It omits reasons that the report states once
-        (`shared`), and scatter of repetitions, which is stated beside the figure."""
-        groups = [row.reasons for row in self._worst_rows]
-        # the first reason makes a row invalid (judge/verdict.py)
-        if any(row.verdict == "invalid" for row in self._worst_rows):
-            groups = [reasons[:1] for reasons in groups]
-        repeatable = ([text for text in reasons if not text.startswith(formats.NOT_REPEATABLE)] for reasons in groups)
-        others = caveats.drop_shared(repeatable, shared)
-        return f"{'also ' if shared else ''}{caveats.tell(others, most=1)}" if others else ""
-
-    @property
-    def _worst_rows(self) -> list[ResultRow]:
-        """The repetitions with the worst verdict, if that is not valid."""
-        rows = [row for row in self.rows if row.verdict != "missing" and not row.undisturbed]
-        return [row for row in rows if worst([row.verdict]) == worst(other.verdict for other in rows)]
 
 
 def group(results: Sequence[PointSummary]) -> dict[HeadlineGroup, list[PointSummary]]:
@@ -208,13 +169,3 @@ class Rivals:
         calling any point worse that is as good is spent over all pairs (Bonferroni)."""
         found = self.ratio(result, base)
         return found is None or not found.at(ALPHA / max(1, math.comb(len(self.candidates), 2))).excludes(1.0)
-
-
-def _difference(result: PointSummary, other: PointSummary) -> str:
-    """Parameters in which a point differs from another: `16 threads per node`. Where those that the phase uses are
-    equal, the others, and with no text for any, all parameters."""
-    for values, others in ((result.own_parameters, other.own_parameters), (result.parameters, other.parameters)):
-        differing = ((name, value) for name, value in values.items() if value not in (None, others[name]))
-        if named := list(filter(None, (formats.named(name, value) for name, value in differing))):
-            return " × ".join(named)
-    return formats.brief(result)

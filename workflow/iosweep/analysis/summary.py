@@ -424,9 +424,9 @@ def count_repetitions(planned: Iterable[Repetitions]) -> dict[str, int]:
 
 
 def count_results(results: Iterable[PointSummary]) -> dict[str, int]:
-    """Verdict -> number of summaries (each phase of a point counts)."""
-    counts = Counter(result.verdict for result in results)
-    return {verdict: counts[verdict] for verdict in VERDICTS}
+    """Outcome -> number of results."""
+    counts = Counter(result.state for result in results)
+    return {outcome: counts[outcome] for outcome in OUTCOMES}
 
 
 def worst(verdicts: Iterable[str]) -> str:

@@ -151,7 +151,7 @@ def _reasons(found: Sequence[Repetitions]) -> dict[str, list[Reason]]:
     reasons: dict[str, list[Reason]] = {}
     for outcome in OUTCOMES[1:]:
         having = [repetition for repetition in found if repetition.outcome == outcome]
-        for text, indexes in rank_reasons(one.reasons or ("no reason given",) for one in having):
+        for text, indexes, _ in rank_reasons(one.reasons or ("no reason given",) for one in having):
             repetitions = [having[index] for index in indexes]
             points = list(dict.fromkeys(repetition.point for repetition in repetitions))
             count = sum(repetition.count for repetition in repetitions)

@@ -154,7 +154,7 @@ def _show_table(summary: Sequence[PointSummary], ingested: bool) -> None:
             (headline.grade or "") if headline else "",
             f"{caveats.VERDICT_SYMBOLS[result.state]} {result.state}",
             *([printable(outputs)] if ingested else []),
-            printable("; ".join(text for text, _ in rank_reasons((reason,) for reason in result.reasons))),
+            printable("; ".join(text for text, *_ in rank_reasons((reason,) for reason in result.reasons))),
         )
     Printer(wide=True).print(whole)
 

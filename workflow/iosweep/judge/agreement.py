@@ -17,8 +17,6 @@ from iosweep.judge.findings import NOT_APPLICABLE, Check, failed, join_reasons, 
 from iosweep.judge.statistics import Estimate, Round, Sample
 from iosweep.plan.model import Point
 from iosweep.store.record import Finding, JudgedPhase, RecordHead
-from iosweep.tools import phases
-from iosweep.units import human_rate
 
 #: Verdicts of the repetitions that count toward a figure.
 COUNTED = frozenset({"valid", "suspect"})
@@ -144,16 +142,16 @@ def precise(figure: RepeatedFigure, estimate: Estimate | None) -> Finding:
     if grade := statistics.grade(estimate):
         return passed(f"{grade}: {width}")
     if statistics.is_scattered(figure.sample):
-        phase = phases().get(figure.phase)
-        of_bytes = phase is not None and phase.metric == "bandwidth_bytes_per_s"
-        lowest, highest = (human_rate(end(figure.values.values()), of_bytes) for end in (min, max))
-        return failed(f"not repeatable: {count}{' fresh' * figure.confirms} repetitions gave {lowest} to {highest}")
+        excess = max(figure.values.values()) / min(figure.values.values()) - 1
+        return failed(f"not repeatable: {count}{' fresh' * figure.confirms} repetitions differ by {excess:.0%}")
     return unchecked(f"too few repetitions to tell how much they scatter{f': {width}' if estimate.tells else ''}")
 
 
-PRECISE = Check("suspect", precise)
+PRECISE = Check("suspect", precise, remedy="set `repetitions: 5` or more, or measure on quieter nodes")
 #: check -> severity of its failure, in the order of docs/report.md.
 SEVERITIES = {check.name: check.severity for check in (*CHECKS, PRECISE)}
+#: check -> what to do about its failure, "" where its evidence says so.
+REMEDIES = {check.name: check.remedy for check in (*CHECKS, PRECISE)}
 
 
 def verdict_columns(verdict: str, reasons: Sequence[str], findings: Mapping[str, Finding]) -> dict[str, str | int]:

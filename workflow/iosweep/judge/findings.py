@@ -11,11 +11,12 @@ them: the cause, then FOLLOWS and each consequence, as in
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import structs
 
@@ -82,6 +83,7 @@ class Check:
     data: bool = False  # applies only to phases that move data, not to metadata
     needs: str = ""  # figure without which there is no output to check
     per_node: bool = False  # if the tool is started separately on each node, each node is checked
+    remedy: str = ""  # what to do about a failure, unless its evidence says so
 
     @cached_property
     def name(self) -> str:
@@ -160,33 +162,66 @@ def split_reasons(cell: object) -> tuple[str, ...]:
     return tuple(str(cell).split(_SEPARATOR)) if cell else ()
 
 
-def rank_reasons(groups: Iterable[Iterable[str]]) -> list[tuple[str, list[int]]]:
-    """The reasons of several groups (results, repetitions or phases), with the indexes of the groups that have each.
+class RankedReason(NamedTuple):
+    """text: of all reasons that were merged; having: indexes of the groups that have it; key: see `reason_key`."""
 
-    Reasons whose causes differ only in numbers are merged, and counted once per group; the first one gives the text and
-    the consequence. Order: causes named by the operating system, causes with consequences, the rest; in each class the
-    most frequent first.
+    text: str
+    having: list[int]
+    key: str
+
+
+def rank_reasons(groups: Iterable[Iterable[str]]) -> list[RankedReason]:
+    """The reasons of several groups (results, repetitions or phases).
+
+    Reasons whose causes differ only in numbers are merged, and counted once per group: `other processes used 31 to 88 %
+    of the CPU time (mostly python3)`. Order: causes named by the operating system, causes with consequences, the rest;
+    in each class the most frequent first.
     """
     merged: dict[str, dict[int, list[str]]] = {}  # reason_key -> index of a group -> its reasons
     for index, group in enumerate(groups):
         for reason in group:
             merged.setdefault(reason_key(reason), {}).setdefault(index, []).append(reason)
     ranked = []
-    for having in merged.values():
+    for key, having in merged.items():
         reasons = list(chain.from_iterable(having.values()))
-        causes = list(dict.fromkeys(reason.partition(FOLLOWS)[0] for reason in reasons))
-        differ = " (numbers differ)" if len(causes) > 1 else ""
         consequence = next((consequence for reason in reasons for consequence in reason.split(FOLLOWS)[1:]), None)
-        text = FOLLOWS.join(filter(None, (causes[0] + differ, consequence)))
-        ranked.append((min(map(reason_order, reasons)), text, list(having)))
-    return [(text, having) for _, text, having in sorted(ranked, key=lambda entry: (entry[0], -len(entry[2])))]
+        text = FOLLOWS.join(filter(None, (_merge([reason.partition(FOLLOWS)[0] for reason in reasons]), consequence)))
+        ranked.append((min(map(reason_order, reasons)), RankedReason(text, list(having), key)))
+    return [reason for _, reason in sorted(ranked, key=lambda entry: (entry[0], -len(entry[1].having)))]
+
+
+#: A number with its unit, and the list of the processes that used most: ` (dd of eve 48%, cc1 10%)`.
+_QUANTITY = re.compile(r"(\d+(?:,\d{3})*(?:\.\d+)?)( ?[KMGTP]i?B\b| ?[nµm]?s\b| ?%)?")
+_PROCESSES = re.compile(r" \((\S+)[^()]* \d+%\)")
+_PREFIXES = {prefix: 1024.0**power for power, prefix in enumerate(" KMGTP")} | {"n": 1e-9, "µ": 1e-6, "m": 1e-3}
 
 
 def reason_key(reason: str) -> str:
-    """Key by which `rank_reasons` merges: the cause without numbers, their units, and lists of processes with their
-    shares (`(dd of eve 48%, cc1 10%)`)."""
-    cause = re.sub(r" \([^()]* \d+%\)", "", reason.partition(FOLLOWS)[0])
-    return re.sub(r"[\d.,]+( ?([KMGTP]i)?B\b| ?[nµm]?s\b)?", "#", cause)
+    """Key by which `rank_reasons` merges: the cause without numbers, their units, and lists of processes."""
+    return _QUANTITY.sub("#", _PROCESSES.sub("", reason.partition(FOLLOWS)[0]))
+
+
+def _merge(causes: Sequence[str]) -> str:
+    """One text for causes with the same key: ranges in place of numbers that differ, and the process that is named
+    first most often."""
+    if len(set(causes)) == 1:
+        return causes[0]
+    named = Counter(match[1] for cause in causes if (match := _PROCESSES.search(cause)))
+    columns = zip(*(_QUANTITY.finditer(_PROCESSES.sub("", cause)) for cause in causes), strict=True)
+    ranges = []
+    for quantities in columns:
+        low, high = (end(quantities, key=_size_of) for end in (min, max))
+        unit = low[2] or ""
+        start = low[1] if unit == (high[2] or "") else low[0]
+        ranges.append(high[0] if low[0] == high[0] else f"{start} to {high[0]}")
+    texts = iter(ranges)
+    text = _QUANTITY.sub(lambda _: next(texts), _PROCESSES.sub("", causes[0]))
+    return f"{text} (mostly {named.most_common(1)[0][0]})" if named else text
+
+
+def _size_of(quantity: re.Match[str]) -> float:
+    unit = (quantity[2] or "").strip()
+    return float(quantity[1].replace(",", "")) * (_PREFIXES[unit[0]] if len(unit) > 1 else 1.0)
 
 
 def reason_order(reason: str) -> int:

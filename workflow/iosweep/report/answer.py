@@ -1,17 +1,18 @@
-"""The first screen: what was measured, what limits it, and the best figure of every phase with its certainty."""
+"""The first screen: what was measured, whether to use it, the best figure of each phase, and what stands out. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iosweep.analysis import acceptance, caveats, formats, headline, sentences
+from iosweep.analysis import acceptance, caveats, comparison, formats, headline, sentences
 from iosweep.analysis.acceptance import PublishedShares
-from iosweep.analysis.caveats import NOTHING, Shared
+from iosweep.analysis.caveats import Cause
+from iosweep.analysis.comparison import NamedCampaign
 from iosweep.analysis.headline import Best
-from iosweep.analysis.summary import PointSummary, count_repetitions, repetitions
+from iosweep.analysis.summary import PointSummary, count_results
 from iosweep.node import fs_types
 from iosweep.plan.headline_groups import LATENCY_PHASES, Conditions, Value
 from iosweep.plan.model import describe_targets
@@ -23,8 +24,8 @@ from iosweep.tools.axes import TARGET
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.text import Text
 
+#: The same for the grade of a campaign.
 _STYLES = {
     "valid": "green",
     "suspect": "yellow",
@@ -32,41 +33,26 @@ _STYLES = {
     "missing": "bright_black",
     "left": "cyan",
     "unneeded": "bright_black",
+    "note": "yellow",
 }
-#: Outcomes with reasons, in the order of the page.
-_TOLD = ("left", "missing", "unneeded", "invalid", "suspect")
-#: Most sentences shown at once, unless the first sweep alone has more: others push the best figures off the screen.
-_SENTENCES = 13
-#: Most damaged files that are named.
-_NAMED = 5
+#: Most causes and findings on the first screen, and most damaged files that are named.
+_CAUSES, _FINDINGS, _NAMED = 6, 3, 5
 
-# cards
+# figures
 
 
 @dataclass(frozen=True)
-class Card:
-    """A headline figure. Without a figure (`value` is ""), `place` holds the reason.
-
-    more: a second figure, such as the 99th percentile or the rate per node; incomplete: how many repetitions count, if
-    not all; place: parameters of the point in brief; reason: why it is not valid, unless `spread` says so; published:
-    its share of a published figure. Each is "" if there is nothing to say.
-    """
+class Figure:
+    """The headline figure of a phase. spread: its interval or range; place: parameters of its point in brief; notes: a
+    second figure, the share of a published figure, points that may be as good. Without a figure, `value` is ""."""
 
     label: str
-    value: str
-    more: str
-    spread: str
-    incomplete: str
-    place: str
     verdict: str
+    value: str = ""
+    spread: str = ""
+    place: str = ""
+    notes: tuple[str, ...] = ()
     best: Best | None = None
-    reason: str = ""
-    published: str = ""
-
-    @property
-    def notes(self) -> list[str]:
-        """How the point was chosen, which points may be as good, and the share of a published figure."""
-        return list(filter(None, (self.best.chosen, self.best.alike_text, self.published))) if self.best else []
 
 
 @dataclass(frozen=True)
@@ -74,20 +60,18 @@ class Group:
     """Headline figures measured under the same conditions."""
 
     title: str
-    cards: tuple[Card, ...]
+    figures: tuple[Figure, ...]
 
 
-def make_groups(
-    results: Sequence[PointSummary], shares: PublishedShares | None = None, told: Shared = NOTHING
-) -> list[Group]:
+def make_groups(results: Sequence[PointSummary], shares: PublishedShares | None = None) -> list[Group]:
     """The headlines by conditions, because a best point exists only among points that compare. shares: of published
-    figures; told: reasons that the page states once."""
+    figures."""
     over_nodes, several = any(result.nodes > 1 for result in results), caveats.find_several_builds(results)
 
-    def card(best: Best) -> Card:
+    def figure(best: Best, rivals: Sequence[PointSummary]) -> Figure:
         build = caveats.name_builds(best.result) if best.result.tool in several else ""
         place = ", ".join(filter(None, (formats.brief(best.result, one=over_nodes), build)))
-        return _card(best, place, shares or {}, told)
+        return _figure(best, place, shares or {}, rivals)
 
     rivals = headline.group(results)
     sizes = {group.file_size for group in rivals if group.kind == "metadata" and group.file_size is not None}
@@ -97,26 +81,35 @@ def make_groups(
         size = group.file_size if several_sizes else None
         beside = [other for other in rivals if other.kind == group.kind and (other.file_size == size or size is None)]
         home = formats.home_conditions(group.conditions, dict.fromkeys(other.conditions for other in beside))
-        cards_of = homes.setdefault((group.kind, home, size), {})
-        cards_of.setdefault((group.phase, group.target), []).extend(of_group)
+        phases_of = homes.setdefault((group.kind, home, size), {})
+        phases_of.setdefault((group.phase, group.target), []).extend(of_group)
     groups = []
     for (kind, condition, size), phases in sorted(homes.items(), key=lambda home: home[0][0]):
-        cards = []
+        figures = []
         for of_phase in phases.values():
-            if best := headline.find_highest(of_phase):
-                cards.append(card(best))
-            else:
-                reason = caveats.tell((result.reasons for result in of_phase), most=1)
-                cards.append(Card(_label(of_phase[0]), "", "", "", "", reason, of_phase[0].state))
-        latencies = (
-            headline.find_lowest_latency(each) for (phase, _), each in phases.items() if phase in LATENCY_PHASES
-        )
-        cards += map(card, filter(None, latencies))
+            best = headline.find_highest(of_phase)
+            figures.append(figure(best, of_phase) if best else Figure(_label(of_phase[0]), of_phase[0].state))
+        for (phase, _), of_phase in phases.items():
+            if phase in LATENCY_PHASES and (best := headline.find_lowest_latency(of_phase)):
+                figures.append(figure(best, of_phase))
         title = formats.describe(condition, kind, dict.fromkeys(phase for phase, _ in phases))
         if isinstance(size, int):  # empty files are another test
             title += f", files of {formats.size(size)}" if size else ", empty files"
-        groups.append(Group(title, tuple(cards)))
+        groups.append(_share_place(title, figures))
     return groups
+
+
+def _share_place(title: str, figures: Sequence[Figure]) -> Group:
+    """Move what the places of all figures have in common to the title: `QD 1, posixaio`."""
+    places = [figure.place.split(", ") for figure in figures if figure.value]
+    common = [part for part in places[0] if all(part in place for place in places)] if len(places) > 1 else []
+    return Group(
+        ", ".join([title, *common]),
+        tuple(
+            replace(figure, place=", ".join(part for part in figure.place.split(", ") if part not in common))
+            for figure in figures
+        ),
+    )
 
 
 def _label(result: PointSummary, what: str = "") -> str:
@@ -125,109 +118,184 @@ def _label(result: PointSummary, what: str = "") -> str:
     return f"{formats.phase(result.phase)}{what}{f' on {target}' if target else ''}"
 
 
-def _card(best: Best, place: str, shares: PublishedShares, told: Shared) -> Card:
+def _figure(best: Best, place: str, shares: PublishedShares, rivals: Sequence[PointSummary]) -> Figure:
     metric, result, latency = best.metric, best.result, "latency" in best.column
     units = formats.units_of(best.column, result.kind)
-    more = ""
+    notes = []
     if latency and (tail := best.metrics.get("latency_p99_s")):
-        more = f"p99 {formats.quantity(tail.figure, units)}"
-    elif not latency and result.nodes > 1:
-        more = f"{formats.quantity(metric.figure / result.nodes, units)} per node"
+        notes.append(f"p99 {formats.quantity(tail.figure, units)}")
+    fewest = min(rival.nodes for rival in rivals)
+    alone = (
+        headline.find_highest([rival for rival in rivals if rival.nodes == fewest]) if fewest < result.nodes else None
+    )
+    if alone and not latency:
+        notes.append(f"{human_count(fewest, 'node')}: {formats.quantity(alone.metric.figure, units)}")
+    published = (one.text for one in shares.get((result.point, result.phase), ()) if one.published.lowest == latency)
+    notes += [*published][:1]
+    if best.alike and metric.estimate:
+        notes.append(f"{human_count(len(best.alike), 'other point is', 'other points are')} as good within the noise")
     incomplete = "" if best.confirmed else caveats.describe_incomplete(result)
     spread = formats.spread(metric, units) if metric.n > 1 or not incomplete else ""
-    hosts = "nodes in turn" if result.in_turn else "different nodes" if result.host_sets > 1 else ""
-    published = (one.text for one in shares.get((result.point, result.phase), ()) if one.published.lowest == latency)
-    return Card(
+    return Figure(
         label=_label(result, " latency" if latency else ""),
-        value=formats.quantity(metric.figure, units),
-        more=more,
-        spread=", ".join(filter(None, (spread, hosts))),
-        incomplete=incomplete,
-        place=place,
         verdict=best.verdict,
+        value=formats.quantity(metric.figure, units),
+        spread=", ".join(filter(None, (incomplete, spread))),
+        place=place,
+        notes=tuple(notes),
         best=best,
-        reason=best.reason(told),
-        published=next(published, ""),
     )
+
+
+def explain_choice(groups: Sequence[Group]) -> str:
+    """How the points of the headline were chosen; "" without a choice."""
+    chosen = [figure.best for group in groups for figure in group.figures if figure.best and figure.best.of > 1]
+    if not chosen:
+        return ""
+    most = max(best.of for best in chosen)
+    if all(best.confirmed for best in chosen):
+        return (
+            f"The best of up to {most:,} points, each measured again: the figure is of these fresh repetitions alone."
+        )
+    text = f"The best of up to {most:,} points, chosen by the same repetitions and so likely a little too good"
+    which = "" if not any(best.confirmed for best in chosen) else "; those with fresh repetitions are not"
+    return f"{text}{which}: `confirm: 3` measures the best points again."
+
+
+# the verdict of the whole
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Whether to use the figures. grade: `Use with care`; parts: (outcome, text) of the rest of the sentence: `valid`,
+    `30 of 39 results are valid`; verdict: for its color."""
+
+    grade: str
+    parts: tuple[tuple[str, str], ...]
+    verdict: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.grade}: {', '.join(text for _, text in self.parts)}."
+
+
+def judge(counts: Mapping[str, int], cautions: int = 0, examples: bool = False) -> Judgement:
+    """Whether to use the figures of a campaign. counts: outcome -> results; cautions: limits of the figures; examples:
+    the target is not storage."""
+    planned = sum(counts.values()) - counts["unneeded"]
+    valid, suspect, unmeasured = counts["valid"], counts["suspect"], counts["missing"] + counts["left"]
+    flawed = suspect + counts["invalid"]
+    if not valid + suspect:
+        grade, verdict = "No figures", "invalid" if counts["invalid"] else "missing"
+    elif not valid or examples:
+        grade, verdict = "Examples only", "suspect"
+    elif unmeasured > flawed:
+        grade, verdict = "Incomplete", "suspect"
+    elif flawed or unmeasured or cautions:
+        grade, verdict = "Use with care", "suspect"
+    else:
+        grade, verdict = "Use these figures", "valid"
+    present = [(outcome, count) for outcome, count in counts.items() if count and outcome != "unneeded"]
+    if not present:
+        return Judgement(grade, (("", "nothing is planned"),), verdict)
+    (first, *others), total = present, human_count(planned, "result")
+    whole = (
+        f"all {total} are" if first[1] == planned > 1 else f"{first[1]:,} of {total} {'is' if first[1] == 1 else 'are'}"
+    )
+    parts = [(first[0], f"{whole} {_WORDS.get(first[0], first[0])}")]
+    parts += [(outcome, f"{count:,} {_WORDS.get(outcome, outcome)}") for outcome, count in others]
+    if cautions and not flawed + unmeasured:
+        parts.append(("", "within these limits"))
+    return Judgement(grade, tuple(parts), verdict)
+
+
+_WORDS = {"left": "left to measure"}
+
+
+def find_causes(campaign: Campaign, results: Sequence[PointSummary]) -> list[Cause]:
+    """Each cause of doubt once, the most urgent first."""
+    cautions = [*_find_cautions(campaign), *caveats.find_cautions(results)]
+    return [*caveats.find_causes(results, campaign.checks), *cautions]
+
+
+def _find_cautions(campaign: Campaign) -> Iterator[Cause]:
+    """Limits of all figures of a campaign."""
+    about = campaign.about
+    if about.ingested:
+        yield Cause("note", "Others measured this: iosweep knows only what the outputs tell", anchor="ingested")
+    root = {(node.mount or "").partition(" on ")[0] for node in campaign.nodes if is_root_mount(node.mount)}
+    for name, target in about.targets.items():
+        sources, where = _sources(campaign, name), describe_targets({name: target.directory})
+        if memory := _find_memory(campaign, name):
+            text = f"{where} is in memory ({', '.join(memory)}): the figures are of memory, not of storage"
+            yield Cause(
+                "note", text, remedy="set `target.directory` to a directory on the storage", anchor="provenance"
+            )
+        elif any(source in root for _, source in sources):
+            text = f"{where} is on the system disk, which the operating system uses at the same time"
+            yield Cause("note", text, anchor="provenance")
+    if about.results_on_target:
+        text = "The results are written to the file system under test"
+        yield Cause("note", text, remedy="keep `results/` elsewhere", anchor="provenance")
+    if about.damaged:
+        named = some([f"{file} ({reason})" for file, reason in about.damaged.items()], _NAMED, separator="; ")
+        yield Cause("note", f"Damaged files of the results were left out: {named}", anchor="provenance")
+    # the node check has no published figures
+    if scaled := [sweep.name for sweep in about.sweeps if sweep.scaled and sweep.suite != system.SUITE]:
+        were = "was" if len(scaled) == 1 else "were"
+        text = f"{some(scaled)} {were} scaled to fit: not comparable with published figures"
+        yield Cause("note", text, anchor="provenance")
+
+
+def _find_memory(campaign: Campaign, target: str) -> list[str]:
+    """Types of file systems in memory at a target."""
+    return sorted({kind for kind, _ in _sources(campaign, target) if kind and fs_types.lookup(kind).memory})
 
 
 # the page
 
 
-@dataclass(frozen=True)
-class Remark:
-    """A sentence above the figures. anchor: the part of the page that tells more; doubtful: it casts doubt on
-    figures."""
-
-    title: str
-    text: str
-    anchor: str
-    doubtful: bool = True
-
-
-def make_remarks(campaign: Campaign, results: Sequence[PointSummary]) -> Iterator[Remark]:
-    """Warnings about the whole campaign, and what the node check and the CPU masks have shown."""
-    for text in warn_about_target(campaign):
-        yield Remark("Target", text, "provenance")
-    # the node check has no published figures
-    if scaled := [sweep.name for sweep in campaign.about.sweeps if sweep.scaled and sweep.suite != system.SUITE]:
-        were = "was" if len(scaled) == 1 else "were"
-        text = f"{some(scaled)} {were} scaled to fit: no comparison with published figures."
-        yield Remark("Scaled suite", text, "provenance")
-    if checked := system.node_check(campaign, results):
-        yield Remark("Node check", checked.sentence, "node-check", bool(checked.odd))
-    if pinned := system.pinning_proven(campaign):
-        yield Remark("CPUs", pinned[1], "cpus", pinned[0])
-    for in_turn, text in system.unlike(campaign, results):
-        yield Remark("Nodes in turn" if in_turn else "Unlike nodes", text, "nodes", not in_turn)
-    for text in caveats.warn_unlike_builds(results):
-        yield Remark("Unlike builds", text, "builds")
+def _compare_targets(campaign: Campaign, results: Sequence[PointSummary]) -> Iterator[str]:
+    """By how much the targets differ, in a sentence for each but the first."""
+    if len(campaign.about.targets) > 1:
+        named = NamedCampaign(campaign.about.campaign, Path(), campaign, tuple(results))
+        for versus in comparison.versus_over(named, TARGET.column):
+            base, other = versus.names
+            yield f"{other} against {base}: {comparison.sentence(versus.found)}"
 
 
 def answer(campaign: Campaign, results: Sequence[PointSummary], shares: PublishedShares) -> dict[str, Any]:
     """Values of the first screen, for the template and the terminal."""
-    told = caveats.find_shared(results)
-    planned = repetitions(campaign.rows, campaign.about.sweeps)
-    counts = count_repetitions(planned)
-    decisions = acceptance.decide(campaign, results)
-    cards = make_groups(results, shares, told)
-    said = list(sentences.describe_sweeps(results, campaign.about.sweeps, system.SUITE, told).items())
-    ends = accumulate(len(own) for _, own in said)
-    at_once = max(1, sum(end <= _SENTENCES for end in ends))
+    about, counts = campaign.about, count_results(results)
+    checked, decisions = system.node_check(campaign, results), acceptance.decide(campaign, results)
+    asked = [sweep for sweep in about.sweeps if sweep.suite != system.SUITE] or about.sweeps
+    points = {point for sweep in asked for point in sweep.points}
+    groups = make_groups([result for result in results if result.point in points], shares)
+    said = sentences.describe_sweeps(results, asked)
+    causes = find_causes(campaign, results)
+    odd = [*_compare_targets(campaign, results), *([checked.sentence] if checked and checked.odd else [])]
+    stand_out = sentences.choose_findings(said, _FINDINGS - len(odd))
+    examples = any(_find_memory(campaign, name) for name in about.targets)
     return {
-        "about": campaign.about,
+        "about": about,
         "measured": formats.span(row.started for row in campaign.rows if row.started),
         "hosts": _hosts(results),
         "targets": [
-            (
-                target.directory,
-                name,
-                [f"{fstype} on {source}" for fstype, source in _sources(campaign, name) if source],
-            )
-            for name, target in campaign.about.targets.items()
+            (target.directory, name, [f"{fstype} on {source}" for fstype, source in _sources(campaign, name) if source])
+            for name, target in about.targets.items()
         ],
         "tools": quality.name_programs(campaign),
-        "counts": {one: count for one, count in counts.items() if count or one not in ("left", "unneeded")},
-        "progress": caveats.describe_progress(counts),
-        # outcome, start and width of its part of the bar
-        "shares": list(zip(counts, accumulate(counts.values(), initial=0), counts.values(), strict=False)),
-        "absent": {one: caveats.explain(planned, one, told) for one in _TOLD if counts[one]},
-        "not_checked": quality.count_not_checked(campaign.checks),
-        "remarks": list(make_remarks(campaign, results)),
-        "node_check": system.node_check(campaign, results),
+        "judgement": judge(counts, sum(cause.outcome == "note" for cause in causes), examples),
+        "causes": causes[:_CAUSES],
+        "other_causes": causes[_CAUSES:],
         "acceptance": decisions,
         "acceptance_shared": acceptance.shared(decisions),
         "accepted": (acceptance.worst(decisions), acceptance.sentence(decisions)) if decisions else None,
-        "told": said[:at_once],
-        "told_later": said[at_once:],
-        "headline": cards,
-        "alike": [
-            f"{group.title}: {card.label} ({card.place}) {card.best.alike_text}"
-            for group in cards
-            for card in group.cards
-            if card.best and card.best.alike
-        ],
-        "latencies": any("latency_mean_s" in result.metrics for result in results),
+        "headline": groups,
+        "choice": explain_choice(groups),
+        "findings": [*odd, *(one.finding for one in stand_out)],
+        "said": said,
+        "node_check": checked,
     }
 
 
@@ -243,34 +311,6 @@ def _sources(campaign: Campaign, target: str) -> list[tuple[str | None, str | No
     return list(dict.fromkeys((row.target_fstype, row.target_source) for row in rows))
 
 
-def warn_about_target(campaign: Campaign) -> list[str]:
-    """Warnings about the targets and the place of the results."""
-    found = []
-    root = {(node.mount or "").partition(" on ")[0] for node in campaign.nodes if is_root_mount(node.mount)}
-    for name, target in campaign.about.targets.items():
-        sources = _sources(campaign, name)
-        where = describe_targets({name: target.directory})
-        if memory := sorted({fstype for fstype, _ in sources if fstype and fs_types.lookup(fstype).memory}):
-            found.append(
-                f"The target {where} is in memory ({', '.join(memory)}): these figures are of the nodes' memory, not"
-                " of a storage system."
-            )
-        elif any(source in root for _, source in sources):
-            found.append(
-                f"The target {where} is on the root file system: these figures are of the system disk, which the"
-                " operating system uses at the same time, not of a storage system."
-            )
-    if campaign.about.results_on_target:
-        found.append(
-            "The results are stored on the file system under test: what is written there is part of its load. Keep them"
-            " elsewhere to measure it alone."
-        )
-    if damaged := campaign.about.damaged:
-        named = some([f"{file} ({reason})" for file, reason in damaged.items()], _NAMED, separator="; ")
-        found.append(f"Damaged files of the results were left out: {named}.")
-    return found
-
-
 # the terminal
 
 
@@ -283,38 +323,29 @@ def table(campaign: Campaign, results: Sequence[PointSummary]) -> RenderableType
 
     said = answer(campaign, results, acceptance.published_shares(results, campaign.about.sweeps))
     on = f", {said['hosts']}" if said["hosts"] else ""
-    title = Text.assemble((campaign.about.campaign, "bold"), " on ", (campaign.about.on, "bold"), on)
-    counts, progress = said["counts"], Text(f"{said['progress']}: ")
-    progress.append_text(Text("   ").join(_verdict(one, f"{count:,} {one}") for one, count in counts.items()))
-    for outcome, why in said["absent"].items():
-        progress.append(f"\n{counts[outcome]:,} {outcome}: {why}")
-    unchecked, applicable = said["not_checked"]
-    if applicable:  # no check is made if everything is missing
-        progress.append(f"\n{unchecked:,} of {human_count(applicable, 'check')} not checked")
-    parts: list[RenderableType] = [title, progress]
-    for remark in said["remarks"]:
-        parts.append(Text(f"{remark.title}: {remark.text}", style="yellow" if remark.doubtful else ""))
-    for sweep, texts in [*said["told"], *said["told_later"]]:
-        parts.append(Text(f"\n{sweep}", style="italic"))
-        parts += [Padding(Text(one.text), (0, 0, 0, 2)) for one in texts]
-    stacked = any(result.nodes > 1 for result in results)  # then places are longer
+    parts: list[RenderableType] = [
+        Text.assemble((campaign.about.campaign, "bold"), " on ", (campaign.about.on, "bold"), on),
+        Text(said["judgement"].text, style=_STYLES[said["judgement"].verdict]),
+    ]
+    for cause in said["causes"]:
+        count = f"{human_count(cause.count, 'result')}: " if cause.count else ""
+        remedy = f"; {cause.remedy}" if cause.remedy else ""
+        line = Text(f"{caveats.VERDICT_SYMBOLS.get(cause.outcome, '!')} ", style=_STYLES[cause.outcome])
+        parts.append(line.append(f"{count}{cause.text}{remedy}.", style="default"))
+    if said["other_causes"]:
+        parts.append(Text(f"  {human_count(len(said['other_causes']), 'other cause')}: see the report"))
+    if said["accepted"]:
+        parts.append(Text(f"Acceptance: {said['accepted'][1]}."))
     for group in said["headline"]:
         grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
         grid.add_column(no_wrap=True)
-        grid.add_column(justify="right", no_wrap=stacked)
-        for card in group.cards:
-            value = Text(card.value or "no figure", style="bold" if card.value else "")
-            value.append(f"\n{card.more}" if card.more else "", style="not bold")
-            spread = ", ".join(filter(None, (card.incomplete, card.spread)))
-            where = [f"{card.place}\n{spread}".rstrip()] if stacked else [spread, card.place]
-            grid.add_row(card.label, value, *map(Text, where), _verdict(card.verdict))
-        notes = [Text(f"{c.label}: {c.best.doubt}: {c.reason}") for c in group.cards if c.best and c.reason]
-        notes += [Text(f"{card.label}: {'; '.join(card.notes)}") for card in group.cards if card.notes]
-        parts += [Text(f"\n{group.title}", style="italic"), Padding(Lines(grid, *notes), (0, 0, 0, 2))]
+        grid.add_column(justify="right", no_wrap=True)
+        for figure in group.figures:
+            mark = "" if figure.verdict == "valid" else f"{caveats.VERDICT_SYMBOLS[figure.verdict]} {figure.verdict}"
+            value = Text(figure.value, style="bold")
+            where = Text("; ".join(filter(None, (figure.place, *figure.notes))))
+            grid.add_row(figure.label, value, figure.spread, where, Text(mark, style=_STYLES[figure.verdict]))
+        parts += [Text(f"\n{group.title}", style="italic"), Padding(grid, (0, 0, 0, 2))]
+    parts.append(Text(f"\n{said['choice']}" if said["choice"] else ""))
+    parts += map(Text, said["findings"])
     return Lines(*parts)
-
-
-def _verdict(verdict: str, text: str | None = None) -> Text:
-    from rich.text import Text
-
-    return Text(f"{caveats.VERDICT_SYMBOLS[verdict]} {text or verdict}", style=_STYLES[verdict])

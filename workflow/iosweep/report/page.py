@@ -153,6 +153,7 @@ def render(results: Path) -> str:
         formats=formats,
         symbols=caveats.VERDICT_SYMBOLS,
         outcomes=acceptance.SYMBOLS,
+        looks={"pass": "valid", "fail": "invalid", "undecided": "suspect"},
         **answer.answer(campaign, summary, shares),
         # sections below the first screen
         sweeps=[(sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in about.sweeps],
