@@ -198,7 +198,6 @@ class TestChecks:
         assert [*found] == ["duration", "a"]
         assert [count for _, count in found["duration"].failed] == [2]
         assert found["a"].not_checked == (("e", 1),)
-        assert quality.count_not_checked(checks) == (1, 5)
 
     def test_whether_repetitions_agree_is_one_finding_although_it_is_in_the_row_of_each(self) -> None:
         of_all: list[CheckRow] = [
@@ -208,7 +207,6 @@ class TestChecks:
         ]
         (found,) = quality.summarize_checks(of_all)
         assert found.counts == {"fail": 1, "not checked": 1}
-        assert quality.count_not_checked(of_all) == (1, 2)
 
 
 def shown(results: Path, width: int) -> str:

@@ -214,7 +214,8 @@ _WORDS = {"left": "left to measure"}
 
 def find_causes(campaign: Campaign, results: Sequence[PointSummary]) -> list[Cause]:
     """Each cause of doubt once, the most urgent first."""
-    cautions = [*_find_cautions(campaign), *caveats.find_cautions(results)]
+    asked = system.without_node_check(campaign, results)  # which compares nodes
+    cautions = [*_find_cautions(campaign), *caveats.find_cautions(asked)]
     return [*caveats.find_causes(results, campaign.checks), *cautions]
 
 
@@ -268,10 +269,8 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], shares: Publishe
     """Values of the first screen, for the template and the terminal."""
     about, counts = campaign.about, count_results(results)
     checked, decisions = system.node_check(campaign, results), acceptance.decide(campaign, results)
-    asked = [sweep for sweep in about.sweeps if sweep.suite != system.SUITE] or about.sweeps
-    points = {point for sweep in asked for point in sweep.points}
-    groups = make_groups([result for result in results if result.point in points], shares)
-    said = sentences.describe_sweeps(results, asked)
+    asked = system.without_node_check(campaign, results)
+    groups, said = make_groups(asked, shares), sentences.describe_sweeps(asked, about.sweeps)
     causes = find_causes(campaign, results)
     odd = [*_compare_targets(campaign, results), *([checked.sentence] if checked and checked.odd else [])]
     stand_out = sentences.choose_findings(said, _FINDINGS - len(odd))

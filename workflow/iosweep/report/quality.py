@@ -64,12 +64,6 @@ def summarize_checks(checks: Iterable[CheckRow]) -> list[Check]:
     return sorted(found, key=key)
 
 
-def count_not_checked(checks: Iterable[CheckRow]) -> tuple[int, int]:
-    """(number of checks that could not be made, number of checks that applied)."""
-    outcomes = Counter(row.outcome for row in drop_repeated(checks))
-    return outcomes["not checked"], outcomes.total() - outcomes["not applicable"]
-
-
 def drop_repeated(checks: Iterable[CheckRow]) -> Iterator[CheckRow]:
     """Yield each finding once: disagreement of ten repetitions is a single finding."""
     seen = set()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from iosweep.analysis import caveats, formats
+from iosweep.analysis import formats
 from iosweep.analysis.summary import PointSummary, worst
 from iosweep.judge.agreement import COUNTED
 from iosweep.node.cpus import CONFIGURATION, Overlap, listed, named, overlap, parse
@@ -271,11 +271,10 @@ def _percent(ratio: float) -> str:
     return f"{100 * ratio:,.0f} %"
 
 
-def unlike(campaign: Campaign, results: Sequence[PointSummary]) -> list[tuple[bool, str]]:
-    """Warnings about means over different nodes, and whether the nodes took turns. The node check is excluded, because
-    it compares nodes."""
-    points = _points(campaign)
-    return list(caveats.warn_unlike_hosts(result for result in results if result.point not in points))
+def without_node_check(campaign: Campaign, results: Sequence[PointSummary]) -> list[PointSummary]:
+    """The results that other sweeps have; those of the node check if there are no others."""
+    others = {point for sweep in campaign.about.sweeps if sweep.suite != SUITE for point in sweep.points}
+    return [result for result in results if result.point in others] or list(results)
 
 
 def _points(campaign: Campaign) -> set[str]:
@@ -312,7 +311,8 @@ class NodeCpus:
 
 @dataclass(frozen=True)
 class Cpus:
-    """told: how ranks and workers were bound; problems: (nodes, reserved CPUs that a job may use there)."""
+    """told: how ranks and workers were bound, and what proves it; problems: (nodes, reserved CPUs that a job may use
+    there)."""
 
     told: tuple[str, ...]
     problems: tuple[tuple[str, Overlap], ...]
@@ -335,7 +335,7 @@ def describe_cpus(campaign: Campaign) -> Cpus | None:
     rows = [row for row in campaign.rows if row.figures.get("wall_s")]  # those that ran
     modes = Counter(map(_mode, rows)).most_common()
     return Cpus(
-        told=tuple(f"{_share(count, len(rows), text)}." for text, count in modes),
+        told=(*filter(None, [prove_pinning(campaign)]), *(f"{_share(n, len(rows), text)}." for text, n in modes)),
         problems=tuple((formats.hosts(hosts), one) for one, hosts in problems.items()),
         nodes=tuple(groups),
     )
@@ -391,8 +391,8 @@ _CHECKS = {
 }
 
 
-def pinning_proven(campaign: Campaign) -> tuple[bool, str] | None:
-    """Whether something is wrong, and a sentence on the proof; None if nothing needed a proof."""
+def prove_pinning(campaign: Campaign) -> str:
+    """A sentence on what the masks prove; "" if nothing needed a proof."""
     rows = {_key(row) for row in campaign.rows if row.figures.get("wall_s")}
     counts = {name: Counter[str]() for name in _CHECKS}
     for check in campaign.checks:
@@ -400,15 +400,15 @@ def pinning_proven(campaign: Campaign) -> tuple[bool, str] | None:
             counts[check.check][check.outcome] += 1
     failed = [_share(n, len(rows), text) for name, (text, _) in _CHECKS.items() if (n := counts[name]["fail"])]
     if failed:
-        return True, f"{'. '.join(failed)}."
+        return f"{'. '.join(failed)}."
     proven = {name: n for name in _CHECKS if (n := counts[name]["pass"])}
     if not proven:
-        return None
+        return ""
     text = f"the CPU masks of running ranks and workers were read: {', and '.join(_CHECKS[name][1] for name in proven)}"
     least = min(proven.values())
     open_ = max(counts[name]["not checked"] for name in proven)
     more = f"; {human_count(open_, 'row')} not checked" if open_ else ""
-    return False, f"{_share(least, len(rows), text)}{more}."
+    return f"{_share(least, len(rows), text)}{more}."
 
 
 def _mode(row: ResultRow) -> str:
