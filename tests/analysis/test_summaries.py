@@ -70,8 +70,10 @@ class TestSummary:
         assert half.outcomes == ("valid", "missing")
         [none] = summarize([row(**stopped | {"repetition": None})])
         assert (none.verdict, none.used, none.lacking, none.state, none.headline) == ("missing", 0, 0, "missing", None)
-        [left] = summarize([row(**stopped | {"repetition": None, "left": True})])
-        assert left.state == "left"
+        [left] = summarize([row(), row(**stopped | {"left": True})])
+        assert (left.state, left.verdict, left.used) == ("left", "valid", 1)
+        [again] = summarize([row(verdict="suspect", reasons="busy", left=True)])
+        assert (again.state, again.verdict, again.lacking) == ("left", "suspect", 0)
         [unneeded] = summarize([row(**stopped | {"repetition": None, "left": False, "unneeded": True})])
         assert (unneeded.state, unneeded.verdict) == ("unneeded", "missing")
 

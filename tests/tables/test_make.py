@@ -291,6 +291,14 @@ def test_a_new_judgment_that_another_try_cannot_help_leaves_nothing_to_try(campa
     assert campaign.store.repetitions()[campaign.plan.points[0].id][1].retry is None
 
 
+def test_a_repetition_that_is_tried_again_is_left(campaign: Made) -> None:
+    busy = {"load": {"other": 0.9, "steal": 0.0}}
+    for retried in (False, True):
+        campaign.measured(0, 1, record={"retry": "busy", "retried": retried}, **busy)
+        first = campaign.table()[0]
+        assert (first["verdict"], first["left"]) == ("suspect", not retried)
+
+
 def test_a_figure_that_no_table_can_hold_is_a_reason(campaign: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign.measured()
     for number in (1e308, float("inf"), float("nan"), 1 << 64):

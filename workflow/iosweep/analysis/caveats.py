@@ -91,7 +91,7 @@ def _find_reasons(result: PointSummary, outcome: str) -> Iterator[str]:
     """The reasons of the rows that give a result its outcome; the first reason makes a row invalid
     (judge/verdict.py)."""
     for row in result.rows:
-        if row.verdict == ("missing" if outcome == "left" else outcome):
+        if row.left if outcome == "left" else row.verdict == outcome:
             yield from row.reasons[:1] if outcome == "invalid" else row.reasons or ("no reason given",)
 
 

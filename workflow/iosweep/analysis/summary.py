@@ -22,7 +22,7 @@ from iosweep.tools import phases
 
 #: From best to worst.
 VERDICTS = ("valid", "suspect", "invalid", "missing")
-#: Outcomes of a planned repetition: a verdict, left to measure, or unneeded by a ramp.
+#: Outcomes of a planned repetition, and of a result: a verdict, left to measure, or unneeded by a ramp.
 OUTCOMES = (*VERDICTS, "left", "unneeded")
 #: Columns to summarize over the repetitions.
 FIGURES = (
@@ -121,7 +121,9 @@ class PointSummary:
     @property
     def lacking(self) -> int:
         """Number of missing repetitions, if other repetitions are measured."""
-        return sum(outcome(row) in ("missing", "left") for row in self.rows) if self.verdict != "missing" else 0
+        return (
+            sum(row.verdict == "missing" and not row.unneeded for row in self.rows) if self.verdict != "missing" else 0
+        )
 
     @property
     def used(self) -> int:
@@ -130,8 +132,10 @@ class PointSummary:
 
     @property
     def state(self) -> str:
-        """The verdict; `left` if all repetitions are left to measure, `unneeded` if a ramp needs none of them."""
-        return self.outcomes[0] if self.outcomes in (("left",), ("unneeded",)) else self.verdict
+        """The outcome of the result: `left` if the next run measures any of its repetitions, `unneeded` if a ramp needs
+        none of them, else the verdict."""
+        present = self.outcomes
+        return "left" if "left" in present else "unneeded" if present == ("unneeded",) else self.verdict
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -410,9 +414,7 @@ def repetitions(rows: Iterable[RowVerdict], sweeps: Iterable[SweepFacts]) -> lis
 
 def outcome(row: RowVerdict) -> str:
     """The outcome of a row. An unknown verdict counts as invalid."""
-    if row.verdict == "missing" and (row.left or row.unneeded):
-        return "left" if row.left else "unneeded"
-    return worst([row.verdict])
+    return "left" if row.left else "unneeded" if row.unneeded else worst([row.verdict])
 
 
 def count_repetitions(planned: Iterable[Repetitions]) -> dict[str, int]:

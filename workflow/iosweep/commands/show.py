@@ -191,7 +191,7 @@ def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcom
                 "kind": result.kind,
                 "tool": result.tool,
                 "parameters": dict(result.own_parameters),
-                "verdict": result.verdict,
+                "verdict": result.state,
                 "reasons": list(result.reasons),
                 "repetitions": {"measured": result.measured, "used": result.used, "missing": result.lacking},
                 "metric": result.metric,

@@ -61,27 +61,14 @@ def find(
     """
     counted: dict[str, dict[int, RecordHead]] = {point.id: {} for point in plan.points}
     absent: set[str] = set()
-    again: list[tuple[str, int]] = []
     for allocation in plan.allocations:
-        of_session = {p.id: in_session(p, allocation.session, results.get(p.id, {})) for p in allocation.points}
-        planned = sum(p.repetitions.min for p in allocation.points)
-        retried = sum(r.retried for stored in of_session.values() for r in stored.values())
-        retry_share = plan.limits.retried
-        budget = max(RETRIED_LEAST, int(retry_share * planned)) - retried if retry_share else 0
         for point in allocation.points:
-            usable = {n: r for n, r in of_session[point.id].items() if current(r, plan, point, machine)}
-            counted[point.id] |= usable
+            stored = in_session(point, allocation.session, results.get(point.id, {}))
+            counted[point.id] |= {n: r for n, r in stored.items() if current(r, plan, point, machine)}
             if lacking(missing.get(point.id), machine, plan) or (machine.launcher and machine.launcher.lacks(point)):
                 absent.add(point.id)
-                continue
-            retry = [number for number, r in usable.items() if r.retry and not r.retried]
-            for number in retry[: max(0, budget)]:
-                again.append((point.id, number))
-                budget -= 1
-    for id, number in again:
-        for member in plan.side_by_side.get(id, (id,)):
-            if (r := counted[member].get(number)) and not r.retried:
-                del counted[member][number]
+    for id, number in find_retries(plan, plan.allocations, counted, absent):
+        del counted[id][number]
     skipped = {point.id for point in plan.points if not chosen(only, point)} if only else set[str]()
     found = Remaining({}, {}, {})
     for name, needed in open_repetitions(plan, counted, absent, skipped).items():
@@ -98,6 +85,28 @@ def _keep(
     """Add the points of an allocation that are not skipped, if there are any."""
     if points := {point: value for point, value in by_point.items() if point not in skipped}:
         groups[allocation] = points
+
+
+def find_retries(
+    plan: Plan,
+    allocations: Iterable[Allocation],
+    counted: Mapping[str, Mapping[int, RecordHead]],
+    absent: Collection[str],
+) -> set[tuple[str, int]]:
+    """(point, repetition) that failed in a way that another try may cure, within the budget of each allocation, and
+    with the points side by side. absent: points that cannot be measured."""
+    again: list[tuple[str, int]] = []
+    for allocation in allocations:
+        stored = {p.id: in_session(p, allocation.session, counted.get(p.id, {})) for p in allocation.points}
+        planned = sum(p.repetitions.min for p in allocation.points)
+        retried = sum(r.retried for results in stored.values() for r in results.values())
+        share = plan.limits.retried
+        budget = max(RETRIED_LEAST, int(share * planned)) - retried if share else 0
+        able = {id: results for id, results in stored.items() if id not in absent}
+        failed = [(id, n) for id, results in able.items() for n, r in results.items() if r.retry and not r.retried]
+        again += failed[: max(0, budget)]
+    sides = {(member, n) for id, n in again for member in plan.side_by_side.get(id, (id,))}
+    return {(id, n) for id, n in sides if (r := counted.get(id, {}).get(n)) and not r.retried}
 
 
 def in_session(point: Point, session: int, results: Mapping[int, T]) -> dict[int, T]:

@@ -185,9 +185,9 @@ def judge(counts: Mapping[str, int], cautions: int = 0, examples: bool = False) 
     planned = sum(counts.values()) - counts["unneeded"]
     valid, suspect, unmeasured = counts["valid"], counts["suspect"], counts["missing"] + counts["left"]
     flawed = suspect + counts["invalid"]
-    if not valid + suspect:
+    if not valid + suspect + counts["left"]:
         grade, verdict = "No figures", "invalid" if counts["invalid"] else "missing"
-    elif not valid or examples:
+    elif examples or not (valid or counts["left"]):
         grade, verdict = "Examples only", "suspect"
     elif unmeasured > flawed:
         grade, verdict = "Incomplete", "suspect"

@@ -116,7 +116,7 @@ start_skew_s float Tools that are started once on each node (fio): seconds from 
   node's.
 verdict string valid, suspect, invalid or missing.
 reasons string Why, joined by ' | '. Empty for valid.
-left bool The next run measures it: true only where the verdict is missing and no tool, node or time limit prevents it.
+left bool The next run measures it: nothing was measured yet, or a second try may cure what makes it suspect or invalid.
 precision_grade string How far the repetitions of the point's phase agree: their 95 % interval is within 5 % (A), 10 %
   (B), 20 % (C); null where it is wider, or of fewer than 3 that count. The same in all rows that count.
 ci95_half_width_share float Half width of that interval of the headline, as a share of it (docs/statistics.md).

@@ -27,7 +27,7 @@ from iosweep.files.documents import Damaged
 from iosweep.judge import agreement, verdict
 from iosweep.judge.agreement import Headlines, verdict_columns
 from iosweep.judge.best import selection
-from iosweep.judge.remaining import NOTHING_OPEN, measures, open_before_confirming, open_repetitions
+from iosweep.judge.remaining import NOTHING_OPEN, find_retries, measures, open_before_confirming, open_repetitions
 from iosweep.node.cpus import listed, parse
 from iosweep.node.facts import NodeFacts
 from iosweep.plan.model import Allocation, Plan, Point
@@ -135,11 +135,11 @@ class RecordReader:
             why = f"{type(error).__name__} {error}"
             self.store.damaged[str(self.store.path / raw)] = f"it cannot be judged: {why}"
             return r, f"{raw} and its record cannot be judged: {why}"
+        retry = record.retry and verdict.retry(finding for row in rows for finding in row.findings.values())
         if (rows, key) != (record.rows, record.judged):
-            retry = record.retry and verdict.retry(finding for row in rows for finding in row.findings.values())
             with contextlib.suppress(OSError):  # then they are judged again each time
                 self.store.keep_rows(replace(record, rows=rows, judged=key, retry=retry))
-        return replace(r, rows=rows, judged=key), ""
+        return replace(r, rows=rows, judged=key, retry=retry), ""
 
 
 @cache
@@ -181,7 +181,10 @@ def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: Campa
             stored.append((rows, records.reasons))
         selecting = {p.id: selection(p, done[p.id]) for p in points}
         to_select = {a.name: open_before_confirming(a, selecting, points) for a in sessions}
-        lacking = store.missing(None if depends else {point for needed in to_select.values() for point in needed})
+        retries = find_retries(plan, sessions, done, ())
+        wanted = {point for needed in to_select.values() for point in needed} | {point for point, _ in retries}
+        lacking = store.missing(None if depends else wanted)
+        retries = find_retries(plan, sessions, done, lacking) if lacking else retries
         still_open = open_repetitions(plan, done, lacking, nodes=nodes) if depends else {}
         cells: list[Cells] = []
         for point, (rows, reasons) in zip(points, stored, strict=True):
@@ -203,6 +206,8 @@ def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: Campa
                 continue
             for number in sorted({*rows, *reasons, *absent}):
                 if number in rows:
+                    if (point.id, number) in retries:
+                        tables.mark_left(rows[number])
                     cells += rows[number]
                     continue
                 why, state = absent.get(number, ("", ""))

@@ -154,6 +154,11 @@ class CampaignTables:
         """The cells of a results row. `add` takes them when its repetitions can be compared."""
         return list(map(values.get, self._names))
 
+    def mark_left(self, rows: Iterable[Cells]) -> None:
+        """Mark results rows that the next run measures again."""
+        for cells in rows:
+            cells[self._names.index("left")] = True
+
     def add(self, rows: Sequence[Cells], agreements: Agreements) -> None:
         """Add results rows, each with the finding of `precise` on its repetitions."""
         for cells in rows:
