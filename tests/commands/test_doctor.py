@@ -116,8 +116,12 @@ def outcomes(found: dict[str, list[Line]]) -> dict[str, str]:
 
 def test_a_healthy_cluster_has_nothing_wrong_and_nothing_is_left_behind(here: Site) -> None:
     found = here.doctor()
-    # on this machine, lock and results are on the target's file system (and how full it is, is not for us to say)
-    assert outcomes(found).items() - {("space", "wrong")} == {("exclusion", "wrong"), ("target", "warning")}
+    # on this machine, lock and results are on the target's file system; how full and busy it is, is not for us to say
+    seen = outcomes(found).items() - {("space", "wrong"), ("load", "warning")}
+    assert seen == {
+        ("exclusion", "wrong"),
+        ("target", "warning"),
+    }
     assert found["nodes"][0].seen.startswith("n1, n2 ")
     assert not here.cluster.squeue()
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ from syrupy.assertion import SnapshotAssertion
 from iosweep.commands import cli
 from iosweep.commands.doctor import Line
 from iosweep.errors import Obstacle, TargetHangs
+from iosweep.node.load import Load, Other
 from iosweep.programs.programs import Mpiexec, Program
 from iosweep.run import preflight
+from iosweep.target import lock
 from iosweep.target.agent import Agent
 from machine import InProcess
 
@@ -38,12 +41,13 @@ class Here:
     def configure(self, share: str) -> None:
         (self.place / "config/sweep.yaml").write_text(CAMPAIGN.format(target=self.target, share=share))
 
-    def doctor(self, code: int, then: str = "space") -> dict[str, Line]:
-        """check -> its line. then: what follows the check of the target."""
+    def doctor(self, code: int, load: bool = True) -> dict[str, Line]:
+        """check -> its line. load: whether the load is watched."""
         assert cli.main(["doctor", "--json"]) == code
         lines = [Line(**line) for line in json.loads(self._capsys.readouterr().out)["lines"]]
         checks = dict.fromkeys(line.check for line in lines)
-        assert [*checks] == ["configuration", "tools", "target", then, "reserved CPUs"]
+        watched = ["load"] if load else []
+        assert [*checks] == ["configuration", "tools", "target", "space", *watched, "reserved CPUs"]
         return {line.check: line for line in lines}
 
 
@@ -53,6 +57,7 @@ def machine_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     monkeypatch.setattr(preflight, "find", lambda tool, *_: found[tool.name])
     monkeypatch.setattr(preflight.programs, "mpiexec", lambda *_: Mpiexec("/x/mpiexec", "4.3.0"))
     monkeypatch.setattr(Agent, "call", InProcess.call)
+    monkeypatch.setattr(preflight, "check_load", lambda *_: preflight.describe_load(Load(other=0.03, steal=0.0)))
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     monkeypatch.chdir(tmp_path)
     return Here(tmp_path, capsys)
@@ -83,16 +88,45 @@ def test_a_target_that_is_not_usable_is_wrong_and_the_rest_is_checked(
     assert cli.main(["doctor"]) == 1
     capsys.readouterr()
     machine_here.target.rmdir()
-    absent = machine_here.doctor(1, then="the rest")
+    absent = machine_here.doctor(1, load=False)
 
     def hangs(*_: object, **__: object) -> None:
         raise TargetHangs("no progress")
 
     monkeypatch.setattr(Agent, "call", hangs)
-    for found in (absent, machine_here.doctor(1, then="the rest")):
-        outcomes = {check: found[check].outcome for check in ("tools", "target", "the rest")}
-        assert outcomes == {"tools": "ok", "target": "wrong", "the rest": "not checked"}
+    for found in (absent, machine_here.doctor(1, load=False)):
+        outcomes = {check: found[check].outcome for check in ("tools", "target", "space")}
+        assert outcomes == {"tools": "ok", "target": "wrong", "space": "not checked"}
         assert found["target"].change
+
+
+def test_all_targets_are_examined_whatever_is_wrong_with_one(
+    machine_here: Here, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion
+) -> None:
+    """One is another campaign's, one is not mounted, one is being measured; and the machine is busy."""
+    names = ("foreign", "absent", "measured", "fine")
+    places = {name: machine_here.place / name for name in names}
+    for name in {*names} - {"absent"}:
+        places[name].mkdir()
+    (places["foreign"] / "iosweep-looked-at-foreign").mkdir()
+    (places["foreign"] / "iosweep-looked-at-foreign/data").write_text("")
+    locks = {"measured": str(machine_here.place / "locks")}
+    Path(locks["measured"]).mkdir()
+    targets = "".join(f"  {n}: {{directory: {d}}}\n" for n, d in places.items())
+    text = CAMPAIGN.partition("limits:")
+    (machine_here.place / "config/sweep.yaml").write_text(
+        f"campaign: looked-at\ntargets:\n{targets}limits:{text[2].format(share='100%')}"
+    )
+    load = Load(other=0.88, steal=0.0, top=(Other("python3", "root", 0.8),))
+    monkeypatch.setattr(preflight, "check_load", lambda *_: preflight.describe_load(load))
+    measured = str(places["measured"])
+    monkeypatch.setattr(lock, "file_of", lambda _, facts: Path(facts["real"]) / "lock")
+    with closing(lock.take(Path(measured) / "lock", lock.Owner("nightly", "/r"), "it")):
+        assert cli.main(["doctor", "--json"]) == 1
+    lines = [Line(**line) for line in json.loads(capsys.readouterr().out)["lines"]]
+    told = [f"{line.outcome} {line.check}: {line.seen} -> {line.change}" for line in lines[2:-1]]
+    said = "\n".join(told).replace(str(machine_here.place), "PLACE")
+    assert re.sub(r"process .*", "OWNER", re.sub(r" \(\S+ \S+\)", "", said)) == snapshot
 
 
 def test_a_tool_that_is_not_here_is_wrong(machine_here: Here, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import processes
 from held_job import Held
 from iosweep.errors import ExitCode, Refused, TargetError, TargetHangs
 from iosweep.node import process
+from iosweep.node.load import Surroundings
 from iosweep.programs.programs import hash_of
 from iosweep.run import agents
 from iosweep.run import agents as node_agent
@@ -40,6 +41,8 @@ def test_every_node_answers_and_an_error_names_its_node(local_job: str, tmp_path
         assert made.step.startswith(f"{local_job}.")
         assert [*made.call(hash_of, each={"n2": [sys.executable]})] == ["n2"]
         assert made.call(hash_of, sys.executable) == dict.fromkeys(HOSTS, hash_of(sys.executable))
+        idle = made.call(node_agent.idle_load, each=dict.fromkeys(HOSTS, (Surroundings(), None, 0.25)))
+        assert all(load and load.window_s >= 0.2 and load.ours < 1 for load in idle.values())
         with pytest.raises(Refused, match="on n1: "):
             made.call(node_agent.facts, f"{tmp_path}/none", {})
         with pytest.raises(TargetError) as caught:

@@ -111,7 +111,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def wrong(place: Path, directory: Path | str, more: str = "") -> str | None:
     """What is wrong with a target, as `line: key: message`."""
     text = TEXT.replace("{directory: /scratch/me}", f"{{directory: '{directory}', deadline: 30s{more}}}")
-    found = preflight.find_target_problems(read(place, text))
+    found = preflight.find_target_problems(read(place, text), "ours")
     return str(found[0]).replace(f"{place}/x.yaml:", "") if found else None
 
 
@@ -173,6 +173,9 @@ def test_a_target_that_cannot_be_measured_on_is_an_error_of_the_configuration(
         for name in ("none", "file", "scratch")
     }
     told["type"] = wrong(place, place / "scratch/bench", ", type: lustre")
+    (place / "scratch/other/iosweep-quick").mkdir(parents=True)
+    (place / "scratch/other/iosweep-quick/data").write_text("")
+    told["a foreign directory"] = wrong(place, place / "scratch/other")
     told["no type"] = problems(place, TEXT.replace("me}", "me, type: 'a b'}"))[0]
     monkeypatch.chdir(place)
     told["relative"] = (wrong(place, "scratch/bnch") or "").removeprefix("x.yaml:")

@@ -18,7 +18,7 @@ from iosweep.files import documents
 from iosweep.plan.model import Plan
 from iosweep.store import store as store_module
 from iosweep.store.record import ClaimedTarget, Missing, Needs, Record, RecordHead, Refusal
-from iosweep.store.store import Store, name_taken, unpack_archive
+from iosweep.store.store import Store, left_out, name_taken, unpack_archive
 
 POINT = "fio.rand_read.1n.1t.4k.qd1.a7067cebd59e"
 RAW = {"rand_read.stdout": b"{}" * 100, "rand_read.summary": b"[]" * 9, "rand_read.stderr": b"x"}
@@ -300,3 +300,14 @@ def test_a_target_that_has_moved_is_another_one(tmp_path: Path) -> None:
     }
     assert [name for name, why in taken.items() if why] == ["b moved", "swapped"]
     assert "holds 1 repetition on /b (b is /c now); choose another name" in str(taken["b moved"])
+
+
+def test_results_of_a_renamed_target_are_told(tmp_path: Path) -> None:
+    made = document(axes=None)
+    del made["target"]
+    stored: Any = {}
+    for names, told in ((("a", "b"), 0), (("a", "c"), 1)):
+        plan = make(tmp_path, made | {"targets": {name: {"directory": f"/{name}"} for name in names}})
+        stored = stored or {point.id: {1: None, 2: None} for point in plan.points}
+        lines = left_out(plan, stored)
+        assert len(lines) == told and all(line.startswith("2 ") and "another name" in line for line in lines)

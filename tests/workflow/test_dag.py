@@ -356,7 +356,7 @@ def test_a_target_without_room_is_a_line_in_a_dry_run_and_refused_where_it_is_me
     read(tmp_path, document(axes=None) | {"target": target, "limits": {"share_of_free": "0%"}})
     for site in (SRUN, HERE):
         found = dag.load(tmp_path / "x.yaml", tmp_path / "results", site)
-        assert re.search(r"x\.yaml:\d+: target\.directory: does not fit .*share_of", "".join(found.notes()))
+        assert re.search(r"x\.yaml:\d+: limits\.share_of_free: does not fit ", "".join(found.notes()))
         with nullcontext() if site.slurm else pytest.raises(ConfigError, match="does not fit"):
             found.start()  # a login node may see another file system
         assert replace(found, work={}).target_problems() == []

@@ -41,10 +41,10 @@ from iosweep.plan.model import Plan
 from iosweep.programs import spack
 from iosweep.programs.programs import candidates, sha256
 from iosweep.programs.spack import Environment
-from iosweep.store.store import SNAKEMAKE_LOCK, Store, manifest_path, name_taken, write_manifest
+from iosweep.store.store import SNAKEMAKE_LOCK, Store, left_out, manifest_path, name_taken, write_manifest
 from iosweep.tables import reader
 from iosweep.target.lock import Lock, Owner, take
-from iosweep.text import human_count, printable
+from iosweep.text import printable
 
 #: Folders of the results that rules name: Snakemake would write into them through links.
 RULE_FOLDERS = ("logs", "manifests", "plans")
@@ -78,7 +78,7 @@ class Dag:
     damaged: tuple[str, ...]  # sentences on damaged files
     remake: bool  # outputs of rules are damaged
     tables_made: int | None  # time stamp of the present tables
-    unplanned: int  # number of stored repetitions of points that are not in the plan
+    unplanned: list[str]  # a line on results of points that are not in the plan
 
     @property
     def plan_file(self) -> Path:
@@ -140,7 +140,9 @@ class Dag:
 
         if not self.left:
             return []
-        if not self.site.slurm and (problems := preflight.find_target_problems(self.config)):
+        if not self.site.slurm and (
+            problems := preflight.find_target_problems(self.config, Store(self.results).uuid())
+        ):
             return problems
         left = {name: work.points for name, work in self.left.items()}
         try:
@@ -148,15 +150,11 @@ class Dag:
         except (Refused, TargetError, TargetHangs):  # they cannot be seen from here
             return []
         obstacles = {name: room for name, room in rooms.items() if isinstance(room, Obstacle)}
-        return [self.config.target_problem(name, "directory", str(room)) for name, room in obstacles.items()]
+        return [self.config.target_problem(name, room.key, str(room)) for name, room in obstacles.items()]
 
     def notes(self) -> list[str]:
         """Lines of a dry run: the target, and results that the plan leaves out."""
-        lines = [*map(str, self.target_problems())]
-        if self.unplanned:
-            count = human_count(self.unplanned, "stored repetition is", "stored repetitions are")
-            lines.append(f"{count} of points that the configuration does not have now: kept, not in tables and report")
-        return lines
+        return [*map(str, self.target_problems()), *self.unplanned]
 
     def tell(self, dry: bool) -> None:
         """Print damage and notes before anything runs."""
@@ -313,7 +311,6 @@ def load(
     store.damaged.pop(str(folder / reader.ABOUT), None)  # reader.find_damage reports it
     outputs = reader.find_damage(folder)
     other_plan = store.differs(f"plans/{plan.digest}.json", plan.document())
-    planned = {point.id for point in plan.points}
     return Dag(
         file=file,
         config=config,
@@ -328,7 +325,7 @@ def load(
         damaged=(*store.damage(), *outputs),
         remake=bool(outputs) or other_plan,
         tables_made=_modified(folder / reader.ABOUT),
-        unplanned=sum(len(repetitions) for point, repetitions in stored.items() if point not in planned),
+        unplanned=left_out(plan, stored),
     )
 
 

@@ -35,11 +35,12 @@ class Problem:
 
 class Obstacle(NamedTuple):
     """What is wrong, and what to do about it; `remedy` is empty if that is not known. `lasting`: another attempt would
-    meet it, too."""
+    meet it, too. `key`: of the configuration, if it is not the target's directory (Config.target_problem)."""
 
     what: str
     remedy: str = ""
     lasting: bool = True
+    key: str = "directory"
 
     def __str__(self) -> str:
         return f"{self.what}; {self.remedy}" if self.remedy else self.what

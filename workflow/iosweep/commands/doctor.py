@@ -18,7 +18,7 @@ import uuid
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -47,7 +47,7 @@ from iosweep.hostlist import alike, hosts
 from iosweep.jobs import pending, submission
 from iosweep.jobs.profile import Profile, read
 from iosweep.node.cpus import named, overlap
-from iosweep.node.facts import collect_cpus
+from iosweep.node.facts import NodeFacts, collect_cpus
 from iosweep.plan.expand import make_plan
 from iosweep.plan.launchers import SLURM_LAUNCHERS, Launcher, launchers
 from iosweep.plan.model import Plan, target_key
@@ -62,6 +62,7 @@ from iosweep.slurm import query
 from iosweep.store.store import Store, name_taken
 from iosweep.target import lock
 from iosweep.target.agent import Agent
+from iosweep.target.directory import check_claim
 from iosweep.text import human_count, printable
 from iosweep.tools import tools
 from iosweep.units import human_size
@@ -269,74 +270,90 @@ def _campaign(
     spack_built = not lines or built
     largest = max(made.allocations, key=lambda allocation: allocation.nodes)
     made = structs.replace(made, allocations=(structs.replace(largest, points=tuple(made.points)),))
-    notes, check = io.StringIO(), "directory"
+    notes = io.StringIO()
 
-    def conclude(seen: str) -> None:
-        """Add lines about what the step reported, or one that all is well."""
+    @contextmanager
+    def check(name: str, change: str = "") -> Iterator[list[str]]:
+        """Add lines about a step: why it failed, and what to change; else what it reported and the block has seen."""
+        seen: list[str] = []
+        try:
+            with allocation.ending(job):
+                yield seen
+        except AllocationError as error:
+            lines.append(wrong(name, str(error), change))
+            seen.clear()
         texts = notes.getvalue().splitlines()
         notes.seek(0)
         notes.truncate()
         for text in texts:
             if text.startswith("missing: "):
-                lines.append(wrong(check, f"{text.removeprefix('missing: ')}; its points would be missing", ""))
+                lines.append(wrong(name, f"{text.removeprefix('missing: ')}; its points would be missing", ""))
             elif job:
-                lines.append(warning(check, text.removeprefix("note: "), ""))
-            else:  # on one machine, target and results are often on one disk
-                lines.append(ok(check, f"{seen}; {text.removeprefix('note: ')}"))
-        if not texts:
-            lines.append(ok(check, seen))
+                seen.clear()
+                lines.append(warning(name, text.removeprefix("note: "), ""))
+            elif seen:  # on one machine, target and results are often on one disk
+                seen.append(text.removeprefix("note: "))
+        if seen:
+            lines.append(ok(name, "; ".join(seen)))
 
-    try:
-        with (
-            allocation.ending(job),
-            tempfile.TemporaryDirectory(prefix=PREFIX, dir=Path.cwd(), ignore_cleanup_errors=True) as place,
-            Agent(made.deadline) as agent,
-        ):
-            results = Path(place)
-            (results / "plans").mkdir()
-            (results / "plans" / f"{made.digest}.json").write_bytes(made.document())
-            reported = Lines(notes, io.StringIO())
-            check = "nodes"
-            with RemoteAgents(job.id, job.hosts, made.deadline) if job else nullcontext() as remote:
-                everything = made.allocations[0]
-                setup = Setup(made, everything, Store(results), launcher, reported, agent, remote, built, job)
-                commands = Commands(agent, launcher, results / preflight.SCRATCH, None, {})
-                if spack_built:
-                    check = "tools"
-                    commands = preflight.find_programs(setup)
-                    conclude(", ".join(f"{tool.path} ({tool.version})" for tool in commands.programs.values()))
-                for name, target in made.targets.items():
-                    key, problem = (
-                        target_key(name, "lock"),
-                        preflight.lock_problem(agent, target.directory, target.lock),
-                    )
-                    if remote:
-                        lines.append(_exclusion(license, target.lock, key, problem, remote))
-                    elif problem:
-                        lines.append(wrong("exclusion", f"{key}: {problem}", _CHANGES["exclusion"]))
-                check = "target"
-                unlocked = {name: structs.replace(target, lock=None) for name, target in made.targets.items()}
-                lockless = replace(setup, plan=structs.replace(made, targets=unlocked))
-                targets = {}
-                for name, target in made.targets.items():
-                    found = targets[name] = preflight.find_target(lockless, name, {})
-                    conclude(f"{target.directory} ({found['fstype']} {found['source']})")
-                lines += _space(made)
-                if remote:
-                    check = "nodes"
-                    for name, facts in targets.items():
-                        seen = preflight.inspect(setup, name, facts, commands)
-                    conclude(f"{hosts(remote.hosts)} have the same target, tools and working directory")
-                    check = "CPUs"
-                    pinned = preflight.pin(setup, seen)
-                    usable = alike({host: f"{len(cpus)} usable" for host, cpus in pinned.usable_of.items()})
-                    conclude("; ".join(usable))
-                    if ranks := [name for name in commands.programs if tools()[name].mpi]:
-                        check = "MPI"
-                        preflight.check_launcher(setup, replace(commands, pinning=pinned), ranks)
-                        conclude(f"launcher {launcher.name} starts ranks of {', '.join(ranks)} on all nodes")
-    except AllocationError as error:
-        lines += [wrong(check, str(error), _CHANGES.get(check, "")), unchecked("the rest", f"see {check}")]
+    with (
+        check("nodes", _CHANGES["nodes"]) if job else check("directory"),
+        tempfile.TemporaryDirectory(prefix=PREFIX, dir=Path.cwd(), ignore_cleanup_errors=True) as place,
+        Agent(made.deadline) as agent,
+        RemoteAgents(job.id, job.hosts, made.deadline) if job else nullcontext() as remote,
+    ):
+        results, reported = Path(place), Lines(notes, io.StringIO())
+        # without locks, which have a line of their own
+        unlocked = {name: structs.replace(target, lock=None) for name, target in made.targets.items()}
+        lockless = structs.replace(made, targets=unlocked)
+        (results / "plans").mkdir()
+        (results / "plans" / f"{lockless.digest}.json").write_bytes(lockless.document())
+        everything = made.allocations[0]
+        setup = Setup(lockless, everything, Store(results), launcher, reported, agent, remote, built, job)
+        commands = Commands(agent, launcher, results / preflight.SCRATCH, None, {})
+        if spack_built:
+            with check("tools") as seen:
+                commands = preflight.find_programs(setup)
+                seen += [f"{tool.path} ({tool.version})" for tool in commands.programs.values()]
+        targets, nodes, uuid = {}, dict[str, NodeFacts](), Store(campaigns.RESULTS / made.campaign).uuid()
+        for name, target in made.targets.items():
+            with check("target", _CHANGES["target"]) as seen:
+                found = targets[name] = preflight.find_target(setup, name, {})
+                seen += [f"{target.directory} ({found['fstype']} {found['source']})"]
+            if name not in targets:
+                continue
+            with check("target"):
+                agent.call(check_claim, made.directory_on(name), uuid or "")
+            key, problem = target_key(name, "lock"), preflight.lock_problem(agent, target.directory, target.lock)
+            if remote:
+                lines.append(_exclusion(license, target.lock, key, problem, remote))
+            elif problem:
+                lines.append(wrong("exclusion", f"{key}: {problem}", _CHANGES["exclusion"]))
+            elif owner := lock.holder(lock.file_of(target.lock, found)):
+                lines.append(warning("exclusion", f"{target.directory} is being measured by {owner}", "wait for it"))
+        lines += _space(made)
+        with check("nodes", _CHANGES["nodes"]) as seen:
+            for name, facts in targets.items():
+                nodes = preflight.inspect(setup, name, facts, commands)
+            if remote and nodes:
+                seen += [f"{hosts(remote.hosts)} have the same target, tools and working directory"]
+        if nodes:
+            with check("load") as seen:
+                load, is_suspect = preflight.check_load(setup, nodes, preflight.LOAD_S)
+                if is_suspect:
+                    lines.append(warning("load", load, "end them, or measure when they have ended"))
+                else:
+                    seen += [load]
+        if nodes and remote:
+            with check("CPUs") as seen:
+                pinned = preflight.pin(setup, nodes)
+                usable = alike({host: f"{len(cpus)} usable" for host, cpus in pinned.usable_of.items()})
+                seen += ["; ".join(usable)]
+                commands = replace(commands, pinning=pinned)
+            if commands.pinning and (ranks := [name for name in commands.programs if tools()[name].mpi]):
+                with check("MPI") as seen:
+                    preflight.check_launcher(setup, commands, ranks)
+                    seen += [f"launcher {launcher.name} starts ranks of {', '.join(ranks)} on all nodes"]
     return lines
 
 

@@ -27,7 +27,7 @@ from iosweep.plan.launchers import Launcher, launchers
 from iosweep.plan.model import Plan, Point
 from iosweep.run import preflight
 from iosweep.run.repetition import tool_commands
-from iosweep.store.store import Store, name_taken
+from iosweep.store.store import Store, left_out, name_taken
 from iosweep.text import human_count
 from iosweep.tools import tools
 from iosweep.units import human_duration, human_size
@@ -77,29 +77,32 @@ def run(arguments: Namespace) -> int:
     if obstacle := submission.working_directory(str(Path.cwd()), site.slurm):
         raise ConfigError([Problem(str(arguments.config), 1, "", str(obstacle))])
     problems = submission.problems(config, made, submission.planned_work(made, site))
+    store = Store(campaigns.RESULTS / made.campaign)
+    taken = name_taken(store, made, stored := store.repetitions())
     if arguments.json:
         document = {"plan": msgspec.json.decode(made.content()), "forecast": asdict(forecast.forecast_of(made))}
         print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
     elif arguments.commands:
         _print_commands(made, where)
     else:
-        absent = [] if site.slurm else preflight.find_target_problems(config)
+        absent = [] if site.slurm else preflight.find_target_problems(config, None if taken else store.uuid())
         if absent and not profiled:
             elsewhere = f"for a cluster: `iosweep plan --profile profiles/slurm {shlex.quote(str(arguments.config))}`"
             absent = [replace(problem, message=f"{problem.message} ({elsewhere})") for problem in absent]
         problems += absent
         _print_table(made, where)
+        for line in left_out(made, stored):
+            prose(line)
         if not absent:
             try:
                 for name, room in preflight.check_space(made).items():
                     if isinstance(room, Obstacle):
-                        problems.append(config.target_problem(name, "directory", str(room)))
+                        problems.append(config.target_problem(name, room.key, str(room)))
                     else:
                         prose(f"space on {f'the target {name}'.rstrip()}: fits ({human_size(room)} free)")
             except (Refused, TargetError, TargetHangs) as error:
                 prose(f"space on the target: not checked ({error})")
-    store = Store(campaigns.RESULTS / made.campaign)
-    if taken := name_taken(store, made, store.repetitions()):
+    if taken:
         problems.append(config.documents[0].problem(("campaign",), taken))
     if problems:  # below the plan, which shows the large sweeps
         raise ConfigError(problems)

@@ -64,8 +64,9 @@ class Config:
         return settings.targets or ({"": settings.target} if settings.target else {})
 
     def target_problem(self, name: str, key: str, message: str) -> Problem:
-        """A problem with a key of a target."""
-        return self.documents[0].problem((*(("targets", name) if name else ("target",)), key), message)
+        """A problem with a key of a target, or with a key that has a dot, such as `limits.fill`."""
+        path = (*(("targets", name) if name else ("target",)), key)
+        return self.documents[0].problem(tuple(key.split(".")) if "." in key else path, message)
 
 
 #: Minimum repetitions for an interval that is shown and graded: that of two is far too wide.
@@ -96,11 +97,6 @@ class RepetitionRule(Part, frozen=True, forbid_unknown_fields=True):
     def most(self) -> int:
         """The most repetitions that choose the best point, in all sessions."""
         return self.sessions * (self.min if self.half_width is None else self.max)
-
-    @property
-    def fresh(self) -> int:
-        """The repetitions that confirm a point, in all sessions."""
-        return self.sessions * self.confirm
 
     def session_of(self, number: int) -> int:
         """The session of a repetition."""

@@ -122,9 +122,8 @@ def foreseen(plan: Plan) -> list[str]:
     groups = headline_groups(plan.points)
     short = {p.id for p in plan.points if p.phase_time_s is not None and p.phase_time_s < plan.shortest_steady_s(p)}
     few = {p.id for p in plan.points if p.repetitions.most < MIN_REPETITIONS}
-    unconfirmed = {
-        group for group, members in groups.items() if 0 < max(p.repetitions.fresh for p in members) < MIN_REPETITIONS
-    }
+    fresh = {g: max(p.repetitions.confirm * p.repetitions.sessions for p in of) for g, of in groups.items()}
+    unconfirmed = {group for group, repetitions in fresh.items() if 0 < repetitions < MIN_REPETITIONS}
 
     def count(points: Container[str]) -> str:
         return _extent(sum(point.id in points for point, _ in results), len(results), "result", "results")
@@ -150,7 +149,7 @@ def foreseen(plan: Plan) -> list[str]:
             group
             for group, members in groups.items()
             if (group.phase, group.latency) == (selector.phase, selector.about.lowest)
-            and any(point.repetitions.confirm for point in members)
+            and fresh[group]
             and points.issuperset(point.id for point in members)
         ]
         why = unpaired(selector, planned)

@@ -179,6 +179,14 @@ def end_watch(silent_s: float) -> Watched:
     return watch.end(silent_s)
 
 
+def idle_load(around: load.Surroundings, runner: int | None, seconds: float) -> load.NodeLoad | None:
+    """The load of this node before anything is measured. `runner`: as in Watching."""
+    reader = load.Reader(around, Job.from_now(runner) if slurm_step() else None)
+    first = reader.snapshot()
+    time.sleep(seconds)
+    return load.shares([first, reader.snapshot()], reader.client_is_process)
+
+
 def find_left_ranks() -> list[str]:
     """Find processes of our job outside the agents' step."""
     job_pids = filter(procfs.is_of_job, procfs.pids())
@@ -247,7 +255,7 @@ def clock() -> float:
 
 OPERATIONS = protocol.by_name(
     [
-        *(slurm_step, clock, facts, hash_of, stage, run, begin_watch, end_watch, find_left_ranks),
+        *(slurm_step, clock, facts, hash_of, stage, run, begin_watch, end_watch, idle_load, find_left_ranks),
         *(process.keep_to, identify.identify, directory.has_marker, directory.probe, directory.check_marker),
         lock.holder,
     ]

@@ -199,6 +199,9 @@ def prepare(
         preflight.check_launcher(setup, commands, {loop.points[point].tool for point in loop.rest().left})
     loop.report_outdated()
     counts = loop.rest().expected
+    if (watch_s := min(preflight.LOAD_S, loop.seconds(counts) / 100)) >= preflight.LEAST_LOAD_S:
+        load, is_suspect = preflight.check_load(setup, next(iter(nodes.values())), watch_s)
+        setup.lines.note(load if is_suspect else None)
     setup.lines.begin(sum(counts.values()), loop.seconds(counts))
     directories = {
         name: CampaignDirectory(setup.plan, setup.store, setup.agent, setup.remote, name) for name in targets
@@ -369,12 +372,10 @@ def ending(job: query.Job | None) -> Iterator[None]:
         where = f"on {first_host[0]}: " if first_host and not error.node else ""
         nodes = ((error.node,) if error.node else first_host) if error.errno in SERVER_ERRORS else ()
         raise AllocationError(ExitCode.REFUSED, f"{where}{preflight.target_error(error)}", nodes=nodes) from None
-    except Unanswered as error:
-        raise AllocationError(ExitCode.REFUSED, str(error)) from None
     except Refused as error:
         raise AllocationError(ExitCode.REFUSED, str(error), lasting=error.lasting) from None
-    except Unusable as error:
-        raise AllocationError(ExitCode.REFUSED, str(error), lasting=True) from None
+    except (Unanswered, Unusable) as error:
+        raise AllocationError(ExitCode.REFUSED, str(error), lasting=isinstance(error, Unusable)) from None
     except OSError as error:  # from the results' disk: the target raises TargetError
         raise AllocationError(ExitCode.STORE_FAILED, cannot_be_written(error), lasting=True) from None
 

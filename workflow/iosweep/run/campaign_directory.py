@@ -169,8 +169,7 @@ class CampaignDirectory:
             usage = room["space"]
             if identify.identity(room["file_system"]) != self.file_system:
                 return f"{where} is on another file system than when it began; is the target still mounted?"
-            shortage = space.too_much(usage, self._ours_bytes, size, inodes, self._limits)
-            shortage = shortage or space.over_quota(room["quotas"], max(0, size - self._ours_bytes), inodes)
+            shortage = space.shortage(room, self._ours_bytes, size, inodes, self._limits)
             if shortage is None:
                 for each in self.together:
                     each._deleted_bytes = 0

@@ -28,8 +28,10 @@ from iosweep.errors import (
 )
 from iosweep.hostlist import alike
 from iosweep.hostlist import hosts as named
-from iosweep.node import pinning, process, procfs
+from iosweep.judge.checks.interference import OTHER_LOAD
+from iosweep.node import load, pinning, process, procfs
 from iosweep.node.facts import NodeFacts, collect
+from iosweep.node.load import Load, Surroundings
 from iosweep.plan import forecast
 from iosweep.plan.launchers import Launcher
 from iosweep.plan.model import Allocation, Plan, Point, target_key
@@ -55,6 +57,8 @@ DEADLINE_S = 5.0
 _ON_TARGET = "is on the file system under test; name a directory elsewhere"
 #: A node's answer: None if it has no problem, a message about its problem, or the exception that it raised.
 Answer = str | Exception | None
+#: Seconds for which the load is watched before a campaign: at most, and at least to tell anything.
+LOAD_S, LEAST_LOAD_S = 2.0, 0.2
 #: Name of the tools' working directory, below the results.
 SCRATCH = "scratch"
 
@@ -85,17 +89,19 @@ class Setup:
 # Before anything is planned
 
 
-def find_target_problems(configured: Config) -> list[Problem]:
-    """Why targets cannot be measured, as far as this machine can tell."""
+def find_target_problems(configured: Config, uuid: str | None) -> list[Problem]:
+    """Why targets cannot be measured, as far as this machine can tell. `uuid`: of the results, if there are any."""
     problems = []
     for name, target in configured.targets.items():
-        directory = campaign_directory.name_of(configured.settings.campaign, name)
+        path = campaign_directory.directory_of(target.directory, configured.settings.campaign, name)
         try:
             with Agent(min(DEADLINE_S, target.deadline)) as agent:
-                if problem := agent.call(identify.check_target, target.directory, directory, target.type):
+                if problem := agent.call(identify.check_target, target.directory, Path(path).name, target.type):
                     problems.append(configured.target_problem(name, *problem))
                 elif lock_message := lock_problem(agent, target.directory, target.lock):
                     problems.append(configured.target_problem(name, "lock", lock_message))
+                else:
+                    agent.call(campaign_directory.check_claim, path, uuid or "")
         except (Refused, TargetError, TargetHangs) as error:
             reason = error.strerror if isinstance(error, TargetError) else str(error)
             message = f"{json.dumps(target.directory)} cannot be measured on: {reason}"
@@ -136,12 +142,13 @@ def check_space(plan: Plan, left: Mapping[str, Mapping[str, int]] | None = None)
     for name, names in sharing({name: room["file_system"] for name, room in rooms.items()}).items():
         room, target, ours = rooms[name], plan.targets[name], sum(present[other] for other in names)
         cost = forecast.forecast_of(plan, left, names)
-        obstacle = space.too_much(room["space"], ours, cost.peak_bytes, cost.inodes, structs.asdict(plan.limits))
-        obstacle = obstacle or space.over_quota(room["quotas"], max(0, cost.peak_bytes - ours), cost.inodes)
-        if target.layout:
-            obstacle = campaign_directory.unsettable(room["file_system"]["fstype"]) or obstacle
-        what = obstacle and f"does not fit {target.directory}: {obstacle.what}"
-        found[name] = Obstacle(what, obstacle.remedy) if what and obstacle else int(room["space"]["free_bytes"])
+        obstacle = space.shortage(room, ours, cost.peak_bytes, cost.inodes, structs.asdict(plan.limits))
+        if target.layout and (unsettable := campaign_directory.unsettable(room["file_system"]["fstype"])):
+            found[name] = unsettable
+        elif obstacle:
+            found[name] = obstacle._replace(what=f"does not fit {target.directory}: {obstacle.what}")
+        else:
+            found[name] = room["space"]["free_bytes"]
     return found
 
 
@@ -280,15 +287,8 @@ def find_programs(setup: Setup) -> Commands:
             " verifies the tools anew",
             lasting=True,
         )
-    return Commands(
-        setup.agent,
-        launcher,
-        setup.store.path / SCRATCH,
-        None if isinstance(mpiexec, Obstacle) else mpiexec,
-        usable,
-        setup.job.id if setup.job else None,
-        setup.remote,
-    )
+    starter, job = None if isinstance(mpiexec, Obstacle) else mpiexec, setup.job.id if setup.job else None
+    return Commands(setup.agent, launcher, setup.store.path / SCRATCH, starter, usable, job, setup.remote)
 
 
 def check_launcher(setup: Setup, commands: Commands, tool_names: Iterable[str]) -> None:
@@ -301,10 +301,8 @@ def check_launcher(setup: Setup, commands: Commands, tool_names: Iterable[str]) 
 
 def keep_build(setup: Setup, commands: Commands) -> str:
     """Store the builds of the programs; returns the key of their document."""
-    if setup.built:
-        document = setup.built.document
-    else:
-        document = {"provider": "path", **programs.describe(commands.programs, commands.mpiexec)}
+    on_path = {"provider": "path", **programs.describe(commands.programs, commands.mpiexec)}
+    document = setup.built.document if setup.built else on_path
     key = programs.build_key(document)
     setup.store.put("builds", key, document)
     return key
@@ -366,6 +364,26 @@ def _find_mismatch(here: FileSystem, builds: Mapping[str, str], there: NodeAnswe
         if (other := there.builds.get(tool)) != build:
             return f"{tool} is a different build there" if other else f"{tool} does not exist there under the same path"
     return None
+
+
+def check_load(setup: Setup, nodes: Mapping[str, NodeFacts], seconds: float) -> tuple[str, bool]:
+    """Watch the nodes, this one first, before anything is measured; returns as describe_load does."""
+    runners = [os.getpid(), *[None] * (len(nodes) - 1)]
+    each = {h: (Surroundings.of_node(nodes[h]), runner, seconds) for h, runner in zip(nodes, runners, strict=True)}
+    remote = setup.remote
+    loads = remote.call(agents.idle_load, each=each) if remote else {h: agents.idle_load(*a) for h, a in each.items()}
+    return describe_load(load.combine(loads), len(nodes) > 1)
+
+
+def describe_load(seen: Load | None, several: bool = False) -> tuple[str, bool]:
+    """The load by others in words, and whether it makes figures suspect. `several`: nodes. Pure."""
+    if seen is None or seen.other is None or seen.client is None:
+        return "the CPU time of other programs cannot be told from that of the system", False
+    text = f"other programs use {100 * seen.other:.0f} % of the CPU{f' on {seen.host}' if several else ''}"
+    if seen.other <= OTHER_LOAD:
+        return text, False
+    busiest = "".join(f", mostly {other.name}" for other in seen.top[:1])
+    return f"{text}{busiest}: figures will be suspect (limit {100 * OTHER_LOAD:.0f} %)", True
 
 
 def pin(setup: Setup, nodes: Mapping[str, NodeFacts]) -> pinning.Pinning:

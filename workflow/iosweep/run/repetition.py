@@ -124,15 +124,7 @@ def measure(c: Context, point: Point, number: int, retried: bool, before_second_
     last = tries[-1]
     if last.hung:
         raise _hang_error(c, point, last.record)
-    try:
-        record = [c.setup.store.commit(point.id, number, attempt.record, attempt.raw) for attempt in tries][-1]
-    except OSError as error:
-        raise AllocationError(
-            ExitCode.STORE_FAILED,
-            f"the result of {point.id} cannot be stored: {error.strerror or error}; what was stored"
-            " before is on disk, and the next run goes on from there",
-            lasting=True,
-        ) from None
+    record = [c.setup.store.commit(point.id, number, attempt.record, attempt.raw) for attempt in tries][-1]
     if last.fault:
         raise last.fault
     if any(file_set(point, step, number).role == "fresh" for step in point.steps):

@@ -450,6 +450,15 @@ def name_taken(store: Store, plan: Plan, stored: Mapping[str, Mapping[int, Recor
     return f"{store.path} holds {count} {extent}; choose another name, or move {store.path} away"
 
 
+def left_out(plan: Plan, stored: Mapping[str, Mapping[int, RecordHead]]) -> list[str]:
+    """A line on the results of points that a plan does not have; none without such results."""
+    count = sum(map(len, (stored[point] for point in stored.keys() - {point.id for point in plan.points})))
+    renamed = "" if "" in plan.targets else " (a target with another name is another target)"
+    those = human_count(count, "stored repetition is", "stored repetitions are")
+    line = f"{those} of points that the configuration does not have now{renamed}: kept, not in tables and report"
+    return [line] if count else []
+
+
 # The tries of a repetition
 
 

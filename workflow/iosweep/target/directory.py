@@ -416,7 +416,8 @@ def unsettable(fstype: str) -> Obstacle | None:
     settable = [name for name, commands in _COMMANDS.items() if commands.set]
     if fstype in settable:
         return None
-    return Obstacle(f"target.layout can be set on {' and '.join(settable)}, and the target is {fstype}", "leave it out")
+    what = f"target.layout can be set on {' and '.join(settable)}, and the target is {fstype}"
+    return Obstacle(what, "leave it out", key="layout")
 
 
 def set_layout(place: Place, fstype: str, arguments: list[str]) -> None:

@@ -232,7 +232,7 @@ def exclude(directory: str | None, facts: Mapping[str, object], owner: Owner) ->
     `directory`: target.lock. `facts`: of the file system (identify.identify). Raises Busy if another campaign has the
     lock, Unusable if target.lock is not a directory.
     """
-    file = _file_of(directory, facts)
+    file = file_of(directory, facts)
     place = file.parent
     if not place.is_dir():
         raise Unusable(f"target.lock {place} is not a directory", "make it where all campaigns see it, or leave it out")
@@ -246,7 +246,7 @@ def exclude(directory: str | None, facts: Mapping[str, object], owner: Owner) ->
         yield Exclusion(not doubt, doubt or f"no other campaign that locks {printable(str(file))}")
 
 
-def _file_of(directory: str | None, facts: Mapping[str, object]) -> Path:
+def file_of(directory: str | None, facts: Mapping[str, object]) -> Path:
     """The lock of a file system. `directory`, `facts`: as in `exclude`."""
     name = hashlib.sha256(os.fsencode(identify.lock_name(facts))).hexdigest()[:16]
     return Path(directory or MACHINE).absolute() / f"iosweep-{name}.lock"
@@ -261,7 +261,7 @@ def exclude_all(
     `targets`: name -> the arguments of `exclude`. A lock that targets have in common is taken once. The order is that
     of the locks' paths, so that of two campaigns with the same targets one gets them all. Raises as `exclude`.
     """
-    files = {name: _file_of(*arguments) for name, arguments in targets.items()}
+    files = {name: file_of(*arguments) for name, arguments in targets.items()}
     with ExitStack() as held:
         taken: dict[Path, Exclusion] = {}
         for file, name in sorted((file, name) for name, file in files.items()):

@@ -85,7 +85,14 @@ def _read_quotas(directory: str) -> list[Quota]:
     return quotas
 
 
-_REMEDY = "measure less, or raise limits.share_of_free"
+_SHARE, _FILL = "limits.share_of_free", "limits.fill"
+_REMEDY = f"measure less, or raise {_SHARE}"
+
+
+def shortage(room: Room, ours_bytes: int, bytes_: int, inodes: int, limits: Mapping[str, float]) -> Obstacle | None:
+    """Why a campaign does not fit, by space or quota; arguments as for `too_much`."""
+    short = too_much(room["space"], ours_bytes, bytes_, inodes, limits)
+    return short or over_quota(room["quotas"], max(0, bytes_ - ours_bytes), inodes)
 
 
 def too_much(
@@ -115,13 +122,13 @@ def too_much(
             f"up to {human_size(needed_bytes)} are needed, more than {limits['share_of_free']:.0%} of the"
             f" {human_size(without_us)} that are free"
         )
-        return Obstacle(shortage, _REMEDY)
+        return Obstacle(shortage, _REMEDY, key=_SHARE)
     if more > 0 and usage["used_bytes"] + more > limits["fill"] * total:
         shortage = (
             f"{human_size(more)} more would make it {(usage['used_bytes'] + more) / total:.0%} full, above"
             f" limits.fill {limits['fill']:.0%}"
         )
-        return Obstacle(shortage, "free space, or raise limits.fill")
+        return Obstacle(shortage, f"free space, or raise {_FILL}", key=_FILL)
     inodes = usage["used_inodes"] + usage["free_inodes"]  # 0 if the file system does not count inodes
     if inodes and needed_inodes > usage["free_inodes"]:
         needed = human_count(needed_inodes, "more file is", "more files are")
@@ -131,10 +138,10 @@ def too_much(
             f"up to {human_count(needed_inodes, 'file is', 'files are')} needed, more than"
             f" {limits['share_of_free']:.0%} of the {usage['free_inodes']:,} free inodes"
         )
-        return Obstacle(shortage, _REMEDY)
+        return Obstacle(shortage, _REMEDY, key=_SHARE)
     if inodes and needed_inodes and usage["used_inodes"] + needed_inodes > limits["fill"] * inodes:
         more_files = human_count(needed_inodes, "more file")
-        return Obstacle(f"{more_files} would use more than {limits['fill']:.0%} of its inodes (limits.fill)")
+        return Obstacle(f"{more_files} would use more than {limits['fill']:.0%} of its inodes ({_FILL})", key=_FILL)
     return None
 
 
