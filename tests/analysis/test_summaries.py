@@ -12,10 +12,7 @@ from msgspec import structs
 from campaign import document, make
 from iosweep.analysis import caveats, formats, headline
 from iosweep.analysis.summary import (
-    OUTCOMES,
     VERDICTS,
-    count_repetitions,
-    repetitions,
     summarize,
     summarize_values,
 )
@@ -26,10 +23,9 @@ from iosweep.judge.statistics import Estimate, estimate, make_sample
 from iosweep.plan.headline_groups import headline_groups
 from iosweep.plan.model import Point
 from iosweep.store.record import MeasuredTarget, PhaseVerdict, RecordHead, SlurmJob, ToolBuild
-from iosweep.tables import columns
 from iosweep.tables.reader import CheckRow, ResultRow, mark_imprecise
 from iosweep.tools import tools
-from results_factory import G, check, row, sweep_facts
+from results_factory import G, check, row
 
 #: Threads -> the figures that chose.
 RATES = {1: [100.0, 102.0, 98.0], 2: [200.0, 204.0, 196.0], 4: [201.0, 207.0, 198.0]}
@@ -76,21 +72,6 @@ class TestSummary:
         assert (again.state, again.verdict, again.lacking) == ("left", "suspect", 0)
         [unneeded] = summarize([row(**stopped | {"repetition": None, "left": False, "unneeded": True})])
         assert (unneeded.state, unneeded.verdict) == ("unneeded", "missing")
-
-    def test_what_is_left_is_counted_in_repetitions_of_points_not_in_rows(self) -> None:
-        later = {"verdict": "missing", "left": True, "reasons": columns.NOT_YET, "ops_per_s": None}
-        rows = [row(point=str(i), repetition=1, phase=phase) for i in range(27) for phase in ("seq_write", "seq_read")]
-        rows += [row(point=str(i), repetition=number, **later) for i in range(27) for number in (2, 3)]
-        # one phase of a repetition is enough; points without a repetition count as many as were planned
-        rows += [row(point="x", phase="seq_write", verdict="suspect", reasons="perhaps")]
-        rows += [row(point="x", phase="seq_read", verdict="invalid", reasons="no")]
-        rows += [row(point="x", repetition=2, verdict="suspect"), row(point="y", repetition=None, **later)]
-        rows.append(row(point="z", repetition=None, **later | {"left": False, "reasons": "no fio"}))
-        rows.append(row(point="w", repetition=None, **later | {"left": False, "unneeded": True}))
-        found = repetitions(rows, [sweep_facts(3, "y", "0"), sweep_facts(6, "y", "z")])
-        counts = count_repetitions(found)
-        assert counts == {"valid": 27, "suspect": 1, "invalid": 1, "missing": 6, "left": 60, "unneeded": 1}
-        assert list(counts) == list(OUTCOMES)
 
     def test_only_valid_and_suspect_repetitions_are_in_the_mean(self) -> None:
         rows = [row(repetition=i, verdict=v, ops_per_s=10.0**i) for i, v in enumerate(VERDICTS[:3])]

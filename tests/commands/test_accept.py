@@ -77,7 +77,7 @@ def test_wrong_criteria_or_no_tables_decide_nothing(
     refused(str(tmp_path / "absent"))
     refused("a" * 5000)
     with monkeypatch.context() as patch:  # a repetition was superseded since
-        patch.setattr("iosweep.commands.accept.read_outcome", lambda _: SimpleNamespace(stale=True))
+        patch.setattr("iosweep.commands.accept.read_condition", lambda _: SimpleNamespace(stale=True))
         assert "has changed" in refused(results, "--with", file(tmp_path, PASS))
     (tmp_path / "results/demo/results.parquet").unlink()
     refused(results, "--with", file(tmp_path, PASS))

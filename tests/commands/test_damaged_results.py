@@ -13,6 +13,7 @@ from iosweep.jobs.pending import Queue
 from iosweep.judge import remaining
 from iosweep.store.store import Store
 from iosweep.tables.make import make_tables
+from iosweep.tables.reader import load
 
 Capture = pytest.CaptureFixture[str]
 
@@ -68,15 +69,14 @@ def test_a_damaged_newest_try_is_left_for_every_command(made: Made, harm: str, t
     record.write_bytes(b"") if harm == "record is empty" else record.with_suffix(".zip").unlink()
     assert left(made) == {"1-node": {point: [1]}}
     for _ in range(2):
-        found = check.read_outcome(made.results)
-        assert (found.left, found.fails()) == (1, True)
+        assert run("check", "quick") == 1
         assert [one.repetitions_left for one in read_progress(made.results, Queue()).allocations] == [1]
         [row] = [row for row in made.table() if row["left"]]  # and once the tables are made again
         assert (row["point"], row["repetition"], row["verdict"]) == (point, 1, "missing")
     made.measured(0, 1)
     assert made.store.repetitions()[point][1].attempt == tries + 1
-    made.table()
-    assert (check.read_outcome(made.results).left, check.read_outcome(made.results).damaged) == (0, [])
+    assert not any(row["left"] for row in made.table())
+    assert check.read_condition(made.results).wrong == []
 
 
 @pytest.mark.parametrize("counts", [1, 2])
@@ -93,12 +93,13 @@ def test_a_changed_archive_is_set_aside_with_its_tables(made: Made, counts: int)
     kept = {file.name for file in archive.parent.glob("r001-*")}
     assert kept == {"r001-1.zip", "r001-2.zip", f"r001-{counts}.damaged.json", f"r001-{3 - counts}.superseded.json"}
     assert left(made) == {"1-node": {point: [1]}}
-    found = check.read_outcome(made.results)
-    assert (found.left, found.damaged, found.fails()) == (1, [], True)
-    assert archive.name in found.reasons["left"][0][0]
+    assert check.read_condition(made.results).damaged == []
+    [said] = [line for line in check.describe(load(made.results)) if line.startswith("  left")]
+    assert archive.name in said
+    assert run("check", "quick") == 1
     made.measured(0, 1)
-    made.table()
-    assert check.read_outcome(made.results).left == 0
+    assert not any(row["left"] for row in made.table())
+    assert check.read_condition(made.results).wrong == []
 
 
 def test_show_names_damaged_files(results: Path, capsys: Capture, snapshot: SnapshotAssertion) -> None:

@@ -16,8 +16,7 @@ from iosweep.histograms import Histogram
 from iosweep.judge import agreement, statistics
 from iosweep.judge.agreement import COUNTED, MeasuredOn, RepeatedFigure
 from iosweep.judge.statistics import MIN_REPETITIONS, Estimate, Grade, Round, Sample, grade
-from iosweep.plan.model import SweepFacts
-from iosweep.tables.reader import Campaign, HistogramReader, ResultRow, RowKey, RowVerdict, Value, no_histograms
+from iosweep.tables.reader import Campaign, HistogramReader, ResultRow, RowKey, Value, no_histograms
 from iosweep.tools import phases
 
 #: From best to worst.
@@ -377,52 +376,12 @@ def hosts_of(row: ResultRow) -> tuple[str, ...]:
     return tuple(row.hosts.split(",")) if row.hosts else ()
 
 
-# planned repetitions
+# outcomes
 
 
-@dataclass(frozen=True)
-class Repetitions:
-    """A repetition with all its phases, or all planned repetitions of a point without any. outcome: the worst of the
-    phases; reasons: distinct, from the phases with this outcome."""
-
-    point: str
-    count: int
-    outcome: str
-    reasons: tuple[str, ...]
-
-
-def repetitions(rows: Iterable[RowVerdict], sweeps: Iterable[SweepFacts]) -> list[Repetitions]:
-    """The planned repetitions of a campaign, in the order of its rows. sweeps: have the planned number for points
-    without any repetition."""
-    planned: dict[str, int] = {}
-    for sweep in sweeps:
-        for point in sweep.points:
-            planned[point] = max(planned.get(point, 1), sweep.repetitions.sessions * sweep.repetitions.min)
-    groups: dict[tuple[str, int | None], list[RowVerdict]] = {}
-    for row in rows:
-        groups.setdefault((row.point, row.repetition), []).append(row)
-    summaries = []
-    for (point, number), members in groups.items():
-        outcomes = [outcome(row) for row in members]
-        judged = [verdict for verdict in outcomes if verdict in VERDICTS and verdict != "missing"]
-        state = worst(judged) if judged else outcomes[0]
-        # a suspect phase does not explain an invalid repetition
-        reasons = tuple(dict.fromkeys(reason for row in members if outcome(row) == state for reason in row.reasons))
-        summaries.append(Repetitions(point, planned.get(point, 1) if number is None else 1, state, reasons))
-    return summaries
-
-
-def outcome(row: RowVerdict) -> str:
+def outcome(row: ResultRow) -> str:
     """The outcome of a row. An unknown verdict counts as invalid."""
     return "left" if row.left else "unneeded" if row.unneeded else worst([row.verdict])
-
-
-def count_repetitions(planned: Iterable[Repetitions]) -> dict[str, int]:
-    """Outcome -> number of repetitions."""
-    counts = dict.fromkeys(OUTCOMES, 0)
-    for repetition in planned:
-        counts[repetition.outcome] += repetition.count
-    return counts
 
 
 def count_results(results: Iterable[PointSummary]) -> dict[str, int]:

@@ -16,7 +16,7 @@ from iosweep.analysis import acceptance
 from iosweep.analysis.acceptance import Decision, Outcome
 from iosweep.analysis.summary import summarize_campaign
 from iosweep.commands import campaigns
-from iosweep.commands.check import read_outcome
+from iosweep.commands.check import read_condition
 from iosweep.commands.terminal import Printer, prose, write_output
 from iosweep.config import criteria, yaml_lines
 from iosweep.errors import CommandError, ConfigError, ExitCode
@@ -51,7 +51,7 @@ def run(arguments: Namespace) -> int:
     except ConfigError as error:
         raise CommandError(f"nothing was decided\n{error}", ExitCode.USAGE) from None
     with contextlib.suppress(CommandError):  # without a plan and a store, the tables count
-        stale = read_outcome(results).stale  # a repetition may have been superseded
+        stale = read_condition(results).stale  # a repetition may have been superseded
     if stale:
         wrong = "the campaign has changed since its tables were made, so nothing is decided"
         raise CommandError(f"{wrong}; `iosweep report {shlex.quote(str(results))}` makes them again", ExitCode.USAGE)

@@ -1,6 +1,6 @@
 """`iosweep check`: whether campaigns are complete and valid, for scripts and for a glance.
 
-Verdicts are those of the tables; the store says how many repetitions are left.
+Results and causes are those of the report; the store tells whether the tables still describe it.
 """
 
 from __future__ import annotations
@@ -10,30 +10,23 @@ import os
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from iosweep.analysis.summary import OUTCOMES, VERDICTS, Repetitions, count_repetitions, repetitions
+from iosweep.analysis import caveats
+from iosweep.analysis.summary import count_results, summarize_campaign
 from iosweep.commands import campaigns
 from iosweep.commands.terminal import prose
 from iosweep.errors import CommandError
 from iosweep.files import documents
-from iosweep.judge import remaining
-from iosweep.judge.findings import rank_reasons
 from iosweep.plan.model import Plan, plan_files
+from iosweep.report.answer import judge
 from iosweep.store import ingested
 from iosweep.store.store import Store
 from iosweep.tables import reader
-from iosweep.tables.reader import CampaignDocument, RowVerdict
-from iosweep.text import human_count, some
-
-#: Verdicts with which a campaign fails.
-_FAILING = ("invalid", "missing")
-#: So many points are listed behind a reason.
-_NAMED = 3
-#: A reason, the number of its repetitions, and their points.
-Reason = tuple[str, int, list[str]]
+from iosweep.tables.reader import Campaign, CampaignDocument
+from iosweep.text import human_count
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -47,48 +40,57 @@ def run(arguments: Namespace) -> int:
     checked = [campaigns.find(name) for name in arguments.campaign] or campaigns.list_known()
     if not checked:
         raise CommandError("no campaigns here; snakemake measures one")
-    code = 0
-    for results in checked:
-        try:
-            outcome = read_outcome(results)
-        except CommandError as error:
-            prose(str(error), sys.stderr)
-            code = 1
-            continue
-        for line in _lines(outcome):
-            prose(line)
-        code = max(code, outcome.fails(arguments.suspect))
-    return code
+    return max([_check(results, arguments.suspect) for results in checked])
+
+
+def _check(results: Path, suspect: bool) -> int:
+    """Print the results of a campaign, and what is wrong; returns the exit code. suspect: suspect results fail, too."""
+    condition = None
+    try:
+        condition = read_condition(results)
+        campaign = campaigns.load_tables(results)
+    except CommandError as error:
+        for line in (condition and condition.damaged) or [str(error)]:
+            prose(line, sys.stderr)
+        return 1
+    counts = count_results(summarize_campaign(campaign))
+    for line in (*describe(campaign), *condition.wrong):
+        prose(line)
+    failing = ("invalid", "missing", "left", *(["suspect"] if suspect else []))
+    return int(bool(condition.wrong) or not counts["valid"] or any(counts[outcome] for outcome in failing))
+
+
+def describe(campaign: Campaign) -> Iterator[str]:
+    """`quick: 20 of 27 results are valid, 4 invalid, 3 left to measure`, and the causes."""
+    results = summarize_campaign(campaign)
+    yield f"{campaign.about.campaign}: {', '.join(text for _, text in judge(count_results(results)).parts)}"
+    for cause in caveats.find_causes(results, campaign.checks):
+        remedy = f"; {cause.remedy}" if cause.remedy else ""
+        yield f"  {cause.outcome}, {human_count(cause.count, 'result')}: {cause.text}{remedy}"
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The repetitions of a campaign. The verdict of a repetition is the worst of its phases.
+class Condition:
+    """Whether the tables of a campaign describe its store. stale: it has changed since they were made; damaged: damaged
+    files, as sentences."""
 
-    `verdicts`: verdict -> repetitions. `left`: repetitions that the next run measures; one that is tried again has a
-    verdict, too. `reasons`: by verdict, or `left`. `stale`: the campaign has changed since the tables were made.
-    `damaged`: damaged files, as sentences.
-    """
-
-    campaign: str
     results: Path
-    verdicts: Mapping[str, int] | None  # None: no readable tables
-    left: int = 0
-    reasons: Mapping[str, list[Reason]] = field(default_factory=dict)
-    stale: bool = False
-    damaged: Sequence[str] = ()
+    stale: bool
+    damaged: Sequence[str]
 
-    def fails(self, suspect: bool = False) -> bool:
-        """Whether `iosweep check` exits with 1. `suspect`: suspect results fail, too."""
-        if self.verdicts is None or self.stale or self.left or self.damaged:
-            return True
-        failing = (*_FAILING, "suspect") if suspect else _FAILING
-        return not self.verdicts["valid"] or any(self.verdicts[verdict] for verdict in failing)
+    @property
+    def wrong(self) -> list[str]:
+        """Sentences on what is wrong."""
+        return [*([self.stale_tables] if self.stale else []), *self.damaged]
+
+    @property
+    def stale_tables(self) -> str:
+        newer = "the campaign has changed since these tables were made, or was copied without the times of its files"
+        return f"{newer}; `iosweep report {shlex.quote(str(self.results))}` makes them again"
 
 
-def read_outcome(results: Path) -> Outcome:
-    """The outcome of a campaign; from its tables alone where its plan cannot be read. Raises CommandError where there
-    is neither."""
+def read_condition(results: Path) -> Condition:
+    """Raises CommandError where there is neither a plan nor a table."""
     store, tables, plan, digest = Store(results), None, None, None
     with contextlib.suppress(FileNotFoundError, documents.Damaged):
         tables = reader.read_about(results)
@@ -101,33 +103,17 @@ def read_outcome(results: Path) -> Outcome:
             plan, lost = campaigns.plan_of(results), []
         except CommandError as error:
             lost = [str(error)]
-    left = count_left(plan, store)
+    store.repetitions()
+    store.missing()
     store.read_documents()
     damaged = list(dict.fromkeys([*lost, *_damage(store, remade=not lost)]))
     if tables is None and plan is None:
         raise CommandError("\n".join(damaged) or campaigns.no_tables(results))
-    name = tables.campaign if tables else plan.campaign if plan else ""
-    outcome = Outcome(name, results, None, left, damaged=damaged)
-    if tables is None:
-        return outcome
-    columns = RowVerdict.__struct_fields__
-    try:
-        found = repetitions(reader.read_rows(results, "results.parquet", reader.read_verdict, columns), tables.sweeps)
-        stale = tables.plan_digest != digest if digest else _stale(store, tables, plan)
-    except (FileNotFoundError, documents.Damaged):  # `damaged` names the table
-        return outcome
-    counts, reasons = count_repetitions(found), _reasons(found)
-    if stale:
-        reasons.pop("left", None)
-    verdicts = {verdict: counts[verdict] for verdict in VERDICTS}
-    return replace(outcome, verdicts=verdicts, left=left if plan else counts["left"], reasons=reasons, stale=stale)
-
-
-def count_left(plan: Plan | None, store: Store) -> int:
-    """Repetitions without a result. Points that lack something (a tool, CPUs) are not left: they are missing."""
-    stored, missing = store.repetitions(), store.missing()
-    left = remaining.find(plan, stored, {}, remaining.LocalMachine()).left if plan else {}
-    return sum(len(n) for points in left.values() for id, n in points.items() if id not in missing)
+    stale = False
+    if tables:
+        with contextlib.suppress(FileNotFoundError):  # `damaged` names the table
+            stale = tables.plan_digest != digest if digest else _stale(store, tables, plan)
+    return Condition(results, stale, damaged)
 
 
 def _stale(store: Store, tables: CampaignDocument, plan: Plan | None) -> bool:
@@ -146,19 +132,6 @@ def _stale(store: Store, tables: CampaignDocument, plan: Plan | None) -> bool:
     return False
 
 
-def _reasons(found: Sequence[Repetitions]) -> dict[str, list[Reason]]:
-    """Verdict or `left` -> its reasons, in the order of the report."""
-    reasons: dict[str, list[Reason]] = {}
-    for outcome in OUTCOMES[1:]:
-        having = [repetition for repetition in found if repetition.outcome == outcome]
-        for text, indexes, _ in rank_reasons(one.reasons or ("no reason given",) for one in having):
-            repetitions = [having[index] for index in indexes]
-            points = list(dict.fromkeys(repetition.point for repetition in repetitions))
-            count = sum(repetition.count for repetition in repetitions)
-            reasons.setdefault(outcome, []).append((text, count, points))
-    return reasons
-
-
 def _damage(store: Store, remade: bool) -> list[str]:
     """Damage of stored files that were read, and of tables, as sentences. `remade`: tables can be made again."""
     results, again = store.path, f"; `iosweep report {shlex.quote(str(store.path))}` makes it again"
@@ -170,31 +143,3 @@ def _damage(store: Store, remade: bool) -> list[str]:
     if not remade:
         return [*(line.removesuffix(again) for line in store.damage()), *tables]
     return [*store.damage(), *(line + again for line in tables)]
-
-
-def sentence(outcome: Outcome) -> str:
-    """`quick: 20 valid repetitions, 0 suspect, 4 invalid, 0 missing, 3 left`"""
-    if outcome.verdicts is None:
-        tables = (outcome.results / name for name in ("results.parquet", reader.ABOUT))
-        why = "tables that cannot be read" if any(file.exists() for file in tables) else "no tables yet"
-        return f"{outcome.campaign}: {why}; {human_count(outcome.left, 'repetition')} left"
-    valid, *others = {**outcome.verdicts, "left": outcome.left}.items()
-    counts = [human_count(valid[1], "valid repetition"), *(f"{count:,} {verdict}" for verdict, count in others)]
-    return f"{outcome.campaign}: {', '.join(counts)}"
-
-
-def _lines(outcome: Outcome) -> Iterable[str]:
-    """The sentence, and each reason with its number of repetitions and some of their points."""
-    yield sentence(outcome)
-    for verdict in reversed(OUTCOMES[1:]):
-        for reason, count, points in outcome.reasons.get(verdict, ()):
-            yield f"  {count:,} {verdict}: {reason} ({some(points, _NAMED)})"
-    if outcome.verdicts is None or outcome.stale:
-        newer = "the campaign has changed since the tables were made, or was copied without the times of its files"
-        why = newer if outcome.stale else "there are no readable tables"
-        yield f"  not checked: {why}; `iosweep report {outcome.campaign}` makes them"
-    elif not outcome.verdicts["valid"]:
-        yield "  none is valid"
-    yield from (f"  {line}" for line in outcome.damaged)
-    if outcome.left:
-        yield "  left: the same snakemake command measures them"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from iosweep.commands import campaigns
-from iosweep.commands.check import read_outcome, sentence
+from iosweep.commands.check import describe
 from iosweep.commands.report import make_figures, make_page
 from iosweep.commands.tables import making
 from iosweep.commands.terminal import prose, say
@@ -74,7 +74,7 @@ def _print(results: Path, document: Ingested, facts: IngestedFacts) -> None:
     _print_reasons("file", "not taken", facts.refused)
     _print_reasons("file", "kept, and without a usable result", facts.without_rows)
     _print_reasons("row", "not in the tables", facts.left_out)
-    prose(sentence(read_outcome(results)))
+    prose(next(describe(campaigns.load_tables(results))))
     prose(f"report: {make_page(results)}")  # last: with thousands of results it takes minutes
     make_figures(results)
 

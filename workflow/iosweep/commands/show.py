@@ -15,7 +15,7 @@ from pathlib import Path
 from iosweep.analysis import acceptance, caveats, formats
 from iosweep.analysis.summary import Metric, PointSummary, count_results, summarize_campaign
 from iosweep.commands import accept, campaigns
-from iosweep.commands.check import Outcome, read_outcome
+from iosweep.commands.check import Condition, read_condition
 from iosweep.commands.terminal import Printer, prose, say, table, to_json, working
 from iosweep.files import documents
 from iosweep.judge.findings import rank_reasons
@@ -45,9 +45,9 @@ def run(arguments: Namespace) -> int:
     results = campaigns.find(arguments.campaign)
     campaign = campaigns.load_tables(results)
     with working(f"reading {results} ..."):
-        outcome, summary = read_outcome(results), summarize_campaign(campaign)
+        condition, summary = read_condition(results), summarize_campaign(campaign)
     if arguments.json:
-        sys.stdout.write(to_json(_document(campaign, sort_results(summary, campaign.about.sweeps), outcome)))
+        sys.stdout.write(to_json(_document(campaign, sort_results(summary, campaign.about.sweeps), condition)))
     elif arguments.all:
         _show_table(sort_results(summary, campaign.about.sweeps), campaign.about.ingested is not None)
     else:
@@ -55,15 +55,14 @@ def run(arguments: Namespace) -> int:
         printer.print(answer.table(campaign, summary))
         if campaign.about.accept:
             accept.show(acceptance.decide(campaign, summary))
-        if outcome.stale:
-            again = f"`iosweep report {shlex.quote(str(results))}` makes them again"
-            prose(f"the campaign has changed since these tables were made; {again}")
+        if condition.stale:
+            prose(condition.stale_tables)
         if (results / "report.html").exists():
             printer.print(f"report: {results / 'report.html'}", soft_wrap=True)
-    # damage that is still there has its remedy in the outcome
+    # damage that is still there has its remedy in the condition
     damaged = campaigns.damage_in_tables(results, campaign.about)
-    others = [line for line in damaged if not any(one.startswith(line) for one in outcome.damaged)]
-    for line in documents.few([*outcome.damaged, *others]):
+    others = [line for line in damaged if not any(one.startswith(line) for one in condition.damaged)]
+    for line in documents.few([*condition.damaged, *others]):
         prose(line, sys.stderr)
     return 0
 
@@ -172,15 +171,15 @@ def _figure(metric: Metric) -> dict[str, object]:
     }
 
 
-def _document(campaign: Campaign, found: Sequence[PointSummary], outcome: Outcome) -> dict[str, object]:
+def _document(campaign: Campaign, found: Sequence[PointSummary], condition: Condition) -> dict[str, object]:
     """`show --json`: SI units, as in the column names; `figures`: column -> statistics over the repetitions."""
     shares = acceptance.published_shares(found, campaign.about.sweeps)
     return {
         "campaign": campaign.about.campaign,
         "target": campaign.about.on,
-        "results_directory": str(outcome.results),
+        "results_directory": str(condition.results),
         "tables_made": campaign.about.made.isoformat(),
-        "tables_out_of_date": outcome.stale,
+        "tables_out_of_date": condition.stale,
         "verdicts": count_results(found),
         "acceptance": [acceptance.document(decision) for decision in acceptance.decide(campaign, found)],
         "results": [

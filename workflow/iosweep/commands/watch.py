@@ -1,4 +1,4 @@
-"""`iosweep watch`: the progress of a campaign: repetitions done and left, what each allocation waits for, time to go.
+"""`iosweep watch`: the progress of a campaign: its share and results done, what each allocation waits for, time to go.
 
 Nothing is changed, and the target is not touched. What is done is in the store; squeue and the lock of the results say
 who measures. The store is read as a whole for each refresh: 10,000 repetitions take 2 s.
@@ -10,8 +10,8 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -32,7 +32,7 @@ from iosweep.plan.model import Allocation, Point, plan_files, read_plan
 from iosweep.store.record import DataSet, JudgedRecord, RecordHead, Refusal, TotalSpent
 from iosweep.store.store import Store
 from iosweep.target import lock
-from iosweep.text import human_count, printable
+from iosweep.text import printable
 from iosweep.units import human_duration, human_rate, local_time
 
 #: Minimum refresh interval in seconds; after a slow read, ten times its duration.
@@ -105,7 +105,6 @@ class AllocationProgress:
     starts: float | None = None
     repetitions_done: int = 0
     repetitions_left: int = 0
-    repetitions_missing: int = 0
     to_go_s: float = 0.0
 
 
@@ -124,7 +123,8 @@ class NewestPhase:
 
 @dataclass(frozen=True)
 class Progress:
-    """A campaign at one moment. `wrong`: why something could not be read or asked."""
+    """A campaign at one moment. `counts`: number of results (a phase of a point) that are complete, left, missing or
+    unneeded. `wrong`: why something could not be read or asked."""
 
     campaign: str
     results: str
@@ -133,6 +133,7 @@ class Progress:
     plan: str | None = None
     allocations: tuple[AllocationProgress, ...] = ()
     newest: tuple[NewestPhase, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
     limit_s: float | None = None
     spent_s: float = 0.0
     wrong: tuple[str, ...] = ()
@@ -203,9 +204,6 @@ def read_progress(results: Path, queue: Queue) -> Progress:
             allocation.nodes,
             repetitions_done=sum(own_done.values()),
             repetitions_left=sum(left.values()),
-            repetitions_missing=sum(
-                max(0, point.repetitions.min - own_done[point.id]) for point in allocation.points if point.id in absent
-            ),
             to_go_s=to_go_s(plan, paces, left, sets),
         )
         if jobs := queue.jobs_of(plan.campaign, allocation, results):
@@ -227,6 +225,14 @@ def read_progress(results: Path, queue: Queue) -> Progress:
             return replace(counted, state="stopped" if stopped else "refused", why=printable(refusal.reason))
         return replace(counted, state="stopped") if any(own_done.values()) else counted
 
+    unneeded = {point for points in rest.unneeded.values() for point in points}
+    measurable = {point for points in rest.left.values() for point in points} - absent
+    measured = {point for point, _ in done}
+    counts: Counter[str] = Counter()
+    for point in plan.points:
+        otherwise = "missing" if point.id in absent else "unneeded" if point.id in unneeded else "left"
+        outcome = "left" if point.id in measurable else "complete" if point.id in measured else otherwise
+        counts[outcome] += len(point.measured())
     allocations = tuple(map(follow, plan.allocations))
     # without squeue, the state is a guess only if work is left that no job or process is seen to do
     guessed = any(a.repetitions_left and a.state not in LIVE for a in allocations)
@@ -237,6 +243,7 @@ def read_progress(results: Path, queue: Queue) -> Progress:
         plan=plan.digest,
         allocations=allocations,
         newest=tuple(_newest_phases(stored)),
+        counts=dict(counts),
         limit_s=plan.limits.time,
         spent_s=spent.spent_s if spent else 0.0,
         wrong=((queue.wrong,) if queue.wrong and guessed else ()) + _damage(store),
@@ -272,28 +279,25 @@ def draw(progress: Progress) -> Iterator[RenderableType]:
             yield Text(f"there is no plan in {progress.results} yet; snakemake writes it first")
         return
     for a in progress.allocations:
-        total = a.repetitions_done + a.repetitions_left + a.repetitions_missing
-        line = Text.assemble((a.title, "bold"), ": ")
-        measured = f"{a.repetitions_done:,} of {human_count(total, 'repetition')} measured"
-        line.append(measured if total else "nothing to measure: its ramps do not need it")
-        if a.repetitions_missing:
-            line.append(f", {a.repetitions_missing:,} missing", style="bright_black")
-        if a.repetitions_left:
-            line.append(f", {a.repetitions_left:,} left, about {human_duration(a.to_go_s)} to go")
-        yield line
+        total = a.repetitions_done + a.repetitions_left
+        measured = f"{100 * a.repetitions_done // total} % measured" if total else "nothing to measure"
+        to_go = f", about {human_duration(a.to_go_s)} to go" if a.repetitions_left else ""
+        yield Text.assemble((a.title, "bold"), f": {measured}{to_go}")
         why = f": {a.why}" if a.why else ""
         where = (f" on {hosts(a.hosts)}" if a.hosts else "") + (f" (job {a.job})" if a.job else "")
         expected = f"; Slurm expects it to begin at {local_time(a.starts):%F %H:%M}" if a.starts is not None else ""
         yield Padding(Text.assemble((a.state, _STATES.get(a.state, "")), where, why, expected), (0, 0, 0, 2))
     table = facts()
+    planned = sum(progress.counts.values()) - progress.counts.get("unneeded", 0)
+    missing = f", {count:,} missing" if (count := progress.counts.get("missing", 0)) else ""
+    table.add_row("results", f"{progress.counts.get('complete', 0):,} of {planned:,} complete{missing}")
     if len(progress.allocations) > 1 and progress.to_go_s:
         table.add_row("in all", f"about {human_duration(progress.to_go_s)} to go, plus the time that jobs wait")
     if progress.limit_s is not None:
         spent = f"{human_duration(progress.spent_s)} of {human_duration(progress.limit_s)} spent"
         table.add_row("limits.time", spent)
-    if table.row_count:
-        yield Text()
-        yield table
+    yield Text()
+    yield table
     if progress.newest:
         yield Text("\nnewest results", style="italic")
         yield _newest_table(progress)
@@ -306,7 +310,7 @@ def _newest_table(progress: Progress) -> RenderableType:
     table.add_column(no_wrap=True)
     before = None
     for f in progress.newest[:_ROWS]:
-        name = f"{f.point.rpartition('.')[0]} r{f.repetition}"  # without the hash at its end
+        name = f.point.rpartition(".")[0]  # without the hash at its end
         first = ("", "") if (f.point, f.ended) == before else (f"{local_time(f.ended):%H:%M}", name)
         figure = "no figure" if f.value is None else human_rate(f.value, f.metric == "bandwidth_bytes_per_s")
         table.add_row(*first, f.phase, figure, Text(f.verdict, style=_VERDICTS.get(f.verdict, "")))

@@ -102,8 +102,8 @@ PRECISE = agreement.PRECISE.name
 Value = bool | int | float | str
 
 
-class RowVerdict(Part, frozen=True, kw_only=True):
-    """The verdict on a phase of a repetition."""
+class ResultRow(Part, frozen=True, kw_only=True):
+    """A row of results.parquet (tables/columns.py)."""
 
     point: str
     phase: str
@@ -112,11 +112,6 @@ class RowVerdict(Part, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
     left: bool | None = None
     unneeded: bool | None = None
-
-
-class ResultRow(RowVerdict, frozen=True, kw_only=True):
-    """A row of results.parquet (tables/columns.py)."""
-
     kind: str
     tool: str
     metric: str
@@ -290,11 +285,6 @@ def read_row(
     )
     options = row.parameters if shared is None else shared.setdefault(tuple(row.parameters.values()), row.parameters)
     return msgspec.structs.replace(row, parameters=options, tool_build=_build_name(row, builds))
-
-
-def read_verdict(values: Mapping[str, object]) -> RowVerdict:
-    """The verdict of a row of results.parquet, from its columns."""
-    return msgspec.convert({**values, "reasons": split_reasons(values["reasons"])}, RowVerdict)
 
 
 def _build_name(row: ResultRow, builds: Mapping[str, BuildDocument]) -> str | None:
