@@ -147,7 +147,7 @@ def precise(figure: RepeatedFigure, estimate: Estimate | None) -> Finding:
     return unchecked(f"too few repetitions to tell how much they scatter{f': {width}' if estimate.tells else ''}")
 
 
-PRECISE = Check("suspect", precise, remedy="set `repetitions: 5` or more, or measure on quieter nodes")
+PRECISE = Check("suspect", precise, remedy="use more `repetitions`, or quieter nodes")
 #: check -> severity of its failure, in the order of docs/report.md.
 SEVERITIES = {check.name: check.severity for check in (*CHECKS, PRECISE)}
 #: check -> what to do about its failure, "" where its evidence says so.

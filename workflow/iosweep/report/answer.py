@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,8 +70,9 @@ def make_groups(results: Sequence[PointSummary], shares: PublishedShares | None 
 
     def figure(best: Best, rivals: Sequence[PointSummary]) -> Figure:
         build = caveats.name_builds(best.result) if best.result.tool in several else ""
-        place = ", ".join(filter(None, (formats.brief(best.result, one=over_nodes), build)))
-        return _figure(best, place, shares or {}, rivals)
+        target = formats.named(TARGET.column, best.result.parameters[TARGET.column])  # the label has it
+        parts = [*formats.brief(best.result, one=over_nodes).split(", "), build]
+        return _figure(best, ", ".join(part for part in parts if part and part != target), shares or {}, rivals)
 
     rivals = headline.group(results)
     sizes = {group.file_size for group in rivals if group.kind == "metadata" and group.file_size is not None}
@@ -225,16 +226,19 @@ def _find_cautions(campaign: Campaign) -> Iterator[Cause]:
     if about.ingested:
         yield Cause("note", "Others measured this: iosweep knows only what the outputs tell", anchor="ingested")
     root = {(node.mount or "").partition(" on ")[0] for node in campaign.nodes if is_root_mount(node.mount)}
-    for name, target in about.targets.items():
-        sources, where = _sources(campaign, name), describe_targets({name: target.directory})
-        if memory := _find_memory(campaign, name):
-            text = f"{where} is in memory ({', '.join(memory)}): the figures are of memory, not of storage"
-            yield Cause(
-                "note", text, remedy="set `target.directory` to a directory on the storage", anchor="provenance"
-            )
-        elif any(source in root for _, source in sources):
-            text = f"{where} is on the system disk, which the operating system uses at the same time"
-            yield Cause("note", text, anchor="provenance")
+    targets = {name: target.directory for name, target in about.targets.items()}
+    in_memory = {name: directory for name, directory in targets.items() if _find_memory(campaign, name)}
+    on_root = {
+        name: directory
+        for name, directory in targets.items()
+        if name not in in_memory and any(source in root for _, source in _sources(campaign, name))
+    }
+    if in_memory:
+        text = f"{describe_targets(in_memory)} {_be(in_memory)} in memory: the figures are of memory, not of storage"
+        yield Cause("note", text, remedy="measure a directory on the storage", anchor="provenance")
+    if on_root:
+        text = f"{describe_targets(on_root)} {_be(on_root)} on the system disk, which the operating system uses, too"
+        yield Cause("note", text, anchor="provenance")
     if about.results_on_target:
         text = "The results are written to the file system under test"
         yield Cause("note", text, remedy="keep `results/` elsewhere", anchor="provenance")
@@ -243,14 +247,17 @@ def _find_cautions(campaign: Campaign) -> Iterator[Cause]:
         yield Cause("note", f"Damaged files of the results were left out: {named}", anchor="provenance")
     # the node check has no published figures
     if scaled := [sweep.name for sweep in about.sweeps if sweep.scaled and sweep.suite != system.SUITE]:
-        were = "was" if len(scaled) == 1 else "were"
-        text = f"{some(scaled)} {were} scaled to fit: not comparable with published figures"
+        text = f"{some(scaled)} {_be(scaled)} scaled to fit: not comparable with published figures"
         yield Cause("note", text, anchor="provenance")
 
 
-def _find_memory(campaign: Campaign, target: str) -> list[str]:
-    """Types of file systems in memory at a target."""
-    return sorted({kind for kind, _ in _sources(campaign, target) if kind and fs_types.lookup(kind).memory})
+def _find_memory(campaign: Campaign, target: str) -> bool:
+    """Whether a target is in memory."""
+    return any(kind and fs_types.lookup(kind).memory for kind, _ in _sources(campaign, target))
+
+
+def _be(subjects: Collection[str]) -> str:
+    return "is" if len(subjects) == 1 else "are"
 
 
 # the page
@@ -333,8 +340,6 @@ def table(campaign: Campaign, results: Sequence[PointSummary]) -> RenderableType
         parts.append(line.append(f"{count}{cause.text}{remedy}.", style="default"))
     if said["other_causes"]:
         parts.append(Text(f"  {human_count(len(said['other_causes']), 'other cause')}: see the report"))
-    if said["accepted"]:
-        parts.append(Text(f"Acceptance: {said['accepted'][1]}."))
     for group in said["headline"]:
         grid = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
         grid.add_column(no_wrap=True)
