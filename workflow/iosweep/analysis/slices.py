@@ -5,7 +5,7 @@ otherwise two points would coincide."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from zlib import crc32
@@ -29,8 +29,8 @@ MOST = 0.9
 class Slice:
     """Results of a sweep that share a figure: the same kind (data or metadata) and the same conditions.
 
-    x: the horizontal axis; color: the axis with a line for each value; facet: the axis with a panel for each value
-    (each combination of further axes has its own slice); suffix: distinguishes the slices of a sweep; without: results
+    x: the horizontal axis; color: the axis with a line for each value (each combination of further axes has its own
+    slice); fixed: values of those; suffix: distinguishes the slices of a sweep; without: results
     with a figure whose value of x is unknown.
     """
 
@@ -41,13 +41,8 @@ class Slice:
     results: tuple[PointSummary, ...]
     x: str
     color: str | None
-    facet: str | None
+    fixed: Mapping[str, Value | None]
     without: tuple[PointSummary, ...] = ()
-
-    def line_of(self, result: PointSummary) -> tuple[Value | None, Value | None]:
-        """The values of color and facet, which identify a line within a phase."""
-        color, facet = (result.parameters[axis] if axis else None for axis in (self.color, self.facet))
-        return color, facet
 
 
 def make_slices(campaign: Campaign, results: Sequence[PointSummary]) -> Iterator[Slice]:
@@ -63,14 +58,14 @@ def make_slices(campaign: Campaign, results: Sequence[PointSummary]) -> Iterator
         groups = list(dict.fromkeys(homes.values()))
         for group in groups:
             members = [result for result in of_kind if homes[conditions[result.point]] == group]
-            for x, color, facet, rest in _assign_roles(members, axes_of(sweep)):
+            for x, color, rest in _assign_roles(members, axes_of(sweep)):
                 for fixed, chosen in split(members, rest):
                     placed = tuple(result for result in chosen if result.parameters[x] is not None)
                     without = tuple(r for r in chosen if r.parameters[x] is None and r.headline)
                     if placed:
                         part = "".join(f".{axis}-{'unknown' if v is None else v}" for axis, v in fixed.items())
                         suffix = _make_suffix(group, groups) + part
-                        yield Slice(sweep.name, kind, group, suffix, placed, x, color, facet, without)
+                        yield Slice(sweep.name, kind, group, suffix, placed, x, color, fixed, without)
 
 
 def axes_of(sweep: SweepFacts) -> set[str]:
@@ -78,18 +73,15 @@ def axes_of(sweep: SweepFacts) -> set[str]:
     return {column for column, option in parameters().items() if option.name in sweep.axes}
 
 
-def _assign_roles(
-    results: Sequence[PointSummary], columns: set[str]
-) -> Iterator[tuple[str, str | None, str | None, list[str]]]:
-    """Assign axes to roles: (x, color, facet, the other axes)."""
+def _assign_roles(results: Sequence[PointSummary], columns: set[str]) -> Iterator[tuple[str, str | None, list[str]]]:
+    """Assign axes to roles: (x, color, the other axes)."""
     known = parameters()
     varying = [axis for axis in known if axis in columns and len(distinct(r.parameters[axis] for r in results)) > 1]
     alone_only = [axis for axis in varying if known[axis].role == "x_alone"]
     for x in [axis for axis in varying if known[axis].role == "x"] or alone_only[:1]:
         others = [axis for axis in varying if axis != x and known[axis].role != "condition"]
         others.sort(key=lambda axis: known[axis].color_order)
-        color, facet = (*others, None, None)[:2]
-        yield x, color, facet, others[2:]
+        yield x, others[0] if others else None, others[1:]
 
 
 def split(

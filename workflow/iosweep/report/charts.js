@@ -18,7 +18,11 @@ function narrowed(encoding, width) {
 function fitted(spec, width) {
   const columns = Math.max(1, Math.min(spec.columns, Math.floor(width / PANEL.least)));
   const share = (width - (columns - 1) * PANEL.between) / columns;
-  const panels = spec.concat.map((panel) => ({...panel, width: Math.max(160, Math.floor(share - PANEL.around)), encoding: narrowed(panel.encoding, width)}));
+  const panels = spec.concat.map((panel) => {
+    const names = panel.encoding.y.sort ?? []; // rows of a heat map, or of nodes
+    const around = Math.max(PANEL.around, 16 + 7 * Math.max(...names.map((name) => name.length)));
+    return {...panel, width: Math.max(160, Math.floor(share - around)), encoding: narrowed(panel.encoding, width)};
+  });
   const {title, ...rest} = spec; // the page has it as a heading, and its own ground
   return {...rest, columns, concat: panels, config: {...spec.config, padding: 1, background: null}};
 }
@@ -28,12 +32,12 @@ document.body.append(tip);
 
 // A tooltip of our own: plain text, and no style of a library's that the policy would have to allow.
 function tooltip(handler, event, item, value) {
-  tip.hidden = !value;
-  if (!value) return;
-  const {value: figure, spread, measure, what, verdict, point, scaling, where} = value;
+  tip.hidden = !value?.value;
+  if (tip.hidden) return;
+  const {value: figure, spread, measure, what, verdict, point, where} = value;
   tip.replaceChildren(
     element("b", {}, measure ? `${measure} ${figure}` : figure),
-    ...[spread, what, scaling, where, verdict && shown(verdict, "verdict"), point].filter(Boolean)
+    ...[spread, what, where, verdict && shown(verdict, "verdict"), point].filter(Boolean)
       .map((line) => element("div", {}, line)));
   const box = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - box.width - 4))}px`;

@@ -5,68 +5,58 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Sequence
+from math import ceil, floor, log10
 from pathlib import Path
+from typing import Any
 
-import altair as alt
-from altair.utils import schemapi
-
-from iosweep.analysis import formats
 from iosweep.analysis.summary import summarize_campaign
 from iosweep.files import safe_paths
-from iosweep.report.figures import Figure, Panel, figures
+from iosweep.report.figures import Axis, Figure, Panel, figures
 from iosweep.tables import reader
 from iosweep.tables.reader import load
 
 #: JSON of Vega-Lite.
-Specification = dict[str, object]
+Specification = dict[str, Any]
 #: Name of the data set with the values.
 DATA = "values"
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
-INK, MUTED, LINE = "#1d2329", "#57606a", "#d8dde3"
+INK, MUTED, LINE, SHADE = "#1d2329", "#57606a", "#d8dde3", "#edf0f3"
 
-#: Stations of the palette, from dark to light: the order is visible with every kind of color vision, and the light
-#: end differs from white.
-_STATIONS = ((45, 17, 96), (44, 90, 160), (22, 135, 127), (87, 160, 60), (200, 142, 0))
-_SINGLE = "#0b5fa5"
+#: Stations of the palette, from dark to light: the order is visible with every kind of color vision, the light end
+#: differs from white, and none is a color of a verdict (page.css).
+_STATIONS = ((26, 26, 94), (79, 70, 200), (146, 76, 208), (203, 90, 178), (226, 134, 190))
+_SINGLE = "#4f46c8"
+#: From the lowest value of a heat map to the highest.
+_HEAT = ("#eeeefb", "#2c2a86")
 
-_DASHES = ([1, 0], [5, 3])
-_SHAPES = ("circle", "triangle-up")
-
-#: Show the mark's own values: with a list of fields, an absent value would appear as "undefined".
-_TOOLTIP = {"content": "data"}
-_WIDTH, _HEIGHT = 360, 220
+#: The mark's own values: with a list of fields, an absent value would appear as "undefined".
+_TIP = {"content": "data"}
+_WIDTH, _HEIGHT, _ROW = 360, 220, 34
+#: Room on both sides of a logarithmic axis of values, which has no zero.
+_ROOM = 1.15
 #: Mean width of a character of the subtitle in pixels.
 _CHARACTER = 5.3
 
 
 def specification(figure: Figure) -> Specification:
-    """The figure without its values, which the renderer adds as the data set DATA.
-
-    Altair makes the layers only. It would take three times as long for the whole figure, because it copies everything
-    at each step. Its validation is off (a quarter of the remaining time); a test validates the whole.
-    """
-    with schemapi.debug_mode(False):
-        panels = [_panel(figure, panel, number) for number, panel in enumerate(figure.panels)]
+    """The figure without its values, which the renderer adds as the data set DATA."""
     return {
-        "$schema": alt.SCHEMA_URL,
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "description": figure.alternative,
         "config": _CONFIG,
         "title": {"text": figure.title, "subtitle": _lines(figure)},
-        "concat": panels,
-        "columns": columns(len(figure.panels)),
+        "concat": [_panel(figure, panel, number) for number, panel in enumerate(figure.panels)],
+        "columns": columns(figure),
         "spacing": {"row": 26, "column": 26},
+        "resolve": {"scale": {"color": "independent" if figure.shape == "map" else "shared"}},
     }
 
 
-def with_values(figure: Figure) -> Specification:
-    """The complete figure, for a renderer."""
-    return {**specification(figure), "datasets": {DATA: [mark.values() for mark in figure.marks]}}
-
-
-def columns(panels: int) -> int:
-    """Number of panels side by side: four make a square, others at most three a row."""
-    return 2 if panels == 4 else min(panels, 3)
+def columns(figure: Figure) -> int:
+    """Number of panels side by side: four make a square, and labels of curves need room."""
+    panels = len(figure.panels)
+    return min(panels, 2 if panels == 4 or figure.shape == "curve" else 3)
 
 
 def palette(count: int) -> list[str]:
@@ -83,85 +73,112 @@ def palette(count: int) -> list[str]:
 
 
 def _panel(figure: Figure, panel: Panel, number: int) -> Specification:
-    labels = json.dumps({value: formats.parameter(figure.x_column, value) for value in figure.x_values})
-    axis = alt.Axis(values=list(figure.x_values), labelExpr=f"({labels})[datum.value]", grid=False)
-    x = alt.X("x:Q", title=figure.x_title, scale=_x_scale(figure.x_values), axis=axis)
-    ends = [panel.ticks[0], panel.ticks[-1]]
-    # all labels have as many decimals as a step needs; powers of ten differ in this
-    decimals = len(f"{panel.ticks[1]:g}".partition(".")[2])
-    y = alt.Y(
-        "y:Q",
-        title=f"{panel.unit}{' (logarithmic)' if panel.log else ''}",
-        scale=alt.Scale(type="log", domain=ends) if panel.log else alt.Scale(domain=ends, nice=False),
-        axis=alt.Axis(values=list(panel.ticks), format=",.6~g" if panel.log else f",.{decimals}f"),
-    )
-    color = alt.Color(
-        "series:N",
-        title=figure.series_title,
-        scale=alt.Scale(domain=list(figure.series), range=palette(len(figure.series))),
-        legend=alt.Legend(columns=9) if figure.series_title else None,
-    )
-    base = alt.Chart(alt.NamedData(DATA))
-    bars = base.transform_filter("datum.high > datum.low").mark_rule(strokeWidth=1.4, clip=True)
-    # marks without height stay in the data of the line, so that it breaks there
-    lines = base.mark_line(strokeWidth=2, invalid="break-paths-show-domains")
-    points = base.transform_filter("isValid(datum.y)")
-    if len(figure.measures) > 1:
-        lines = lines.encode(strokeDash=alt.StrokeDash("measure:N", title=None, scale=_scale(figure, _DASHES)))
-        points = points.encode(shape=alt.Shape("measure:N", title=None, scale=_scale(figure, _SHAPES)))
-    elif any(mark.apart for mark in figure.marks):
-        # a diamond of the same size would look smaller
-        points = points.encode(
-            shape=alt.condition("datum.apart", alt.value("diamond"), alt.value("circle")),
-            size=alt.condition("datum.apart", alt.value(110), alt.value(48)),
-        )
-    dots = base.transform_filter("isValid(datum.each)").transform_flatten(["each"], as_=["one"])
-    full = points.mark_point(filled=True, size=48, opacity=1, tooltip=_TOOLTIP)
-    hollow = points.mark_point(filled=False, size=48, opacity=1, fill="white", strokeWidth=1.8, tooltip=_TOOLTIP)
-    layers = (
-        base.mark_point().encode(x=x, y=y, color=color),  # encodings of the panel
-        bars.encode(y=alt.Y("low:Q"), y2="high:Q"),
-        lines,
-        full.transform_filter("datum.verdict == 'valid'"),
-        hollow.transform_filter("datum.verdict != 'valid'"),
-        dots.mark_circle(size=9, opacity=0.7).encode(y=alt.Y("one:Q")),
-    )
-    shared, *drawn = (layer.to_dict(validate=False, context={"top_level": False}) for layer in layers)
-    for layer in drawn:
-        del layer["data"]  # layers use the filtered data of their panel
+    draw = {"map": _draw_map, "nodes": _draw_nodes}.get(figure.shape, _draw_lines)
+    title = f"{panel.title} ({panel.y.title})" if figure.shape == "map" else panel.title
     return {
         "data": {"name": DATA},
-        "title": {"text": panel.title, "fontSize": 13, "offset": 8},
+        "title": {"text": title, "fontSize": 13, "offset": 8},
         "width": _WIDTH,
-        "height": _HEIGHT,
+        "height": _ROW * len(figure.series) if figure.shape in ("map", "nodes") else _HEIGHT,
         "transform": [{"filter": f"datum.panel == {number}"}],
-        "encoding": shared["encoding"],
-        "layer": drawn,
+        **draw(figure, panel),
     }
 
 
-def _scale(figure: Figure, how: Sequence[object]) -> alt.Scale:
-    """Scale of dashes or shapes: one for each measure."""
-    return alt.Scale(domain=list(figure.measures), range=list(how[: len(figure.measures)]))
+def _draw_lines(figure: Figure, panel: Panel) -> Specification:
+    color = {
+        "field": "series",
+        "type": "nominal",
+        "title": figure.series_title,
+        "scale": {"domain": figure.series, "range": palette(len(figure.series))},
+        "legend": {"columns": 9} if figure.series_title else None,
+    }
+    dashed, shaped = (
+        {channel: {"field": "measure", "title": None, "scale": {"domain": figure.measures, "range": looks}}}
+        for channel, looks in (("strokeDash", ([1, 0], [5, 3])), ("shape", ("circle", "triangle-up")))
+    )
+    several = len(figure.measures) > 1
+    order = {"order": {"field": "at", "type": "quantitative"}} if figure.shape == "curve" else {}
+    one, low = ({"field": name, "type": "quantitative"} for name in ("one", "low"))
+    layers = [
+        _layer("rule", "datum.high > datum.low", {"y": low, "y2": {"field": "high"}}, strokeWidth=1.4, clip=True),
+        # marks without height stay in the data of the line, so that it breaks there
+        _layer("line", "true", dashed | order if several else order, strokeWidth=2, invalid="break-paths-show-domains"),
+        *_points(shaped if several else {}),
+        _layer("circle", "isValid(datum.each)", {"y": one}, size=9, opacity=0.7),
+    ]
+    layers[-1]["transform"].append({"flatten": ["each"], "as": ["one"]})
+    if figure.shape == "curve":  # above, where a line that rises leaves room
+        layers.append(_label(align="right", dx=-6, dy=-7, fontSize=11))
+    return {"encoding": {"x": _position("x", panel.x), "y": _position("y", panel.y), "color": color}, "layer": layers}
 
 
-def _x_scale(values: Sequence[float]) -> alt.Scale:
-    room = 1.15
-    if min(values) <= 0:  # empty files: one doubling below the smallest others
-        least = min((value for value in values if value > 0), default=1)
-        domain = [-least * (room - 1), max(*values, least) * room]
-        return alt.Scale(type="symlog", constant=least, domain=domain, nice=False)
-    # a logarithmic axis has no zero: leave a little room on both sides
-    return alt.Scale(type="log", base=2, domain=[min(values) / room, max(values) * room], nice=False)
+def _draw_map(figure: Figure, panel: Panel) -> Specification:
+    most = panel.y.ends[1]
+    heat = {"field": "y", "type": "quantitative", "scale": {"domain": [0, most], "range": _HEAT}, "legend": None}
+    dark = {"condition": {"test": f"datum.y > {most / 2}", "value": "white"}, "value": INK}
+    text = "(datum.verdict == 'valid' ? '' : '○ ') + (isValid(datum.y) ? format(datum.y, ',.3~r') : '–')"
+    x = {**_position("x", panel.x), "type": "ordinal", "scale": {}}
+    y = {"field": "series", "type": "ordinal", "sort": figure.series[::-1], "title": figure.series_title}
+    cells = _layer("rect", "isValid(datum.y)", {"color": heat}, stroke="white", strokeWidth=2, tooltip=_TIP)
+    texts = _label({"color": dark}, fontSize=12)
+    texts["transform"] = [{"calculate": text, "as": "label"}]
+    return {"encoding": {"x": x, "y": y}, "layer": [cells, texts]}
+
+
+def _draw_nodes(figure: Figure, panel: Panel) -> Specification:
+    y = {"field": "series", "type": "nominal", "sort": figure.series, "title": None}
+    low = {"field": "low", "type": "quantitative"}
+    band = _layer("bar", "isValid(datum.low)", {"x": low, "x2": {"field": "high"}}, height=_ROW - 8, color=SHADE)
+    dots = _points({"color": {"value": _SINGLE}})
+    layers = [band, *dots, _label(align="left", dx=8, fontSize=11)]
+    return {"encoding": {"x": _position("x", panel.x), "y": y}, "layer": layers}
+
+
+def _layer(mark: str, having: str, encoding: Specification, **look: object) -> Specification:
+    return {"transform": [{"filter": having}], "mark": {"type": mark, **look}, "encoding": encoding}
+
+
+def _points(encoding: Specification) -> list[Specification]:
+    """Full marks of what is valid, hollow ones of the rest."""
+    look = {"size": 48, "opacity": 1, "tooltip": _TIP}
+    hollow = {"filled": False, "fill": "white", "strokeWidth": 1.8}
+    return [
+        _layer("point", "isValid(datum.value) && datum.verdict == 'valid'", encoding, filled=True, **look),
+        _layer("point", "isValid(datum.value) && datum.verdict != 'valid'", encoding, **look, **hollow),
+    ]
+
+
+def _label(encoding: Specification | None = None, **look: object) -> Specification:
+    text = {"text": {"field": "label"}, "color": {"value": INK}, **(encoding or {})}
+    return _layer("text", "isValid(datum.label)", text, tooltip=_TIP, **look)
+
+
+def _position(field: str, axis: Axis) -> Specification:
+    found: Specification = {"field": field, "type": "quantitative", "title": axis.title}
+    low, high = axis.ends
+    if not axis.labels:
+        if not axis.log:
+            return found | {"scale": {"domain": axis.ends, "nice": 5}, "axis": {"tickCount": 5}}
+        powers = [10.0**power for power in range(floor(log10(low)), ceil(log10(high)) + 1)]
+        of_powers = {"type": "log", "domain": [powers[0], powers[-1]]}
+        return found | {"scale": of_powers, "axis": {"values": powers, "format": ",.9~g"}}
+    look: Specification = {"labelExpr": f"({json.dumps(axis.labels)})[datum.value]", "grid": False, "labelAngle": 0}
+    if low <= 0:  # empty files have no place on a logarithmic axis
+        return found | {"type": "ordinal", "axis": look}
+    scale: Specification = {"type": "log", "base": 2, "domain": [low / _ROOM, high * _ROOM], "nice": False}
+    return found | {"scale": scale, "axis": {**look, "values": [*axis.labels]}}
 
 
 def _lines(figure: Figure) -> list[str]:
     """Text for an image without the page, in lines about as wide as the panels."""
-    most = max(90, round(columns(len(figure.panels)) * _WIDTH / _CHARACTER))
-    texts = [f"Sweep {figure.sweep}: {figure.subtitle}", *figure.notes, figure.origin]
+    most = max(90, round(columns(figure) * _WIDTH / _CHARACTER))
+    sweep = f"Sweep {figure.sweep}: " if figure.sweep else ""
+    texts = [f"{sweep}{figure.subtitle}", *figure.notes, figure.origin]
     return [line for text in texts for line in textwrap.wrap(text, most) or [""]]
 
 
+_TEXT = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "titleColor": MUTED}
 _CONFIG: Specification = {
     "background": "white",
     "padding": 8,
@@ -170,38 +187,24 @@ _CONFIG: Specification = {
     "title": {
         "anchor": "start",
         "fontSize": 15,
-        "fontWeight": 600,
         "color": INK,
         "subtitleColor": MUTED,
         "subtitleFontSize": 11,
         "subtitlePadding": 4,
         "offset": 14,
     },
-    "axis": {
-        "labelColor": MUTED,
-        "titleColor": MUTED,
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "domainColor": LINE,
-        "tickColor": LINE,
-        "gridColor": "#edf0f3",
-        "titlePadding": 8,
-    },
+    "axis": _TEXT
+    | {"labelColor": MUTED, "domainColor": LINE, "tickColor": LINE, "gridColor": SHADE, "titlePadding": 8},
     # room for the widest label, so that the panels of a column align
     "axisY": {"minExtent": 38, "domain": False, "ticks": False},
     "axisX": {"labelOverlap": "greedy"},
-    "legend": {
+    "legend": _TEXT
+    | {
         "orient": "top",
         "direction": "horizontal",
         "titleOrient": "left",
-        "titleColor": MUTED,
         "labelColor": INK,
-        "titleFontWeight": "normal",
-        "titleFontSize": 12,
-        "labelFontSize": 12,
         "symbolSize": 70,
-        "symbolStrokeWidth": 2,
         "columnPadding": 14,
         "symbolLimit": 0,
     },
@@ -209,12 +212,12 @@ _CONFIG: Specification = {
 
 
 #: Names that figures have (figures.py).
-_NAME = re.compile(r"(throughput|iops|latency|metadata|efficiency)-by-[A-Za-z0-9._+-]+\.(svg|png)")
+_NAME = re.compile(r"(throughput|iops|latency|metadata|efficiency|nodes)-by-[A-Za-z0-9._+-]+\.(svg|png)")
 _PNG_SCALE = 2  # sharp in documents and on high-resolution screens
 
 
 def export(results: Path) -> list[Path]:
-    """Write `results/figures/<name>.svg` and `.png` for every figure with something to draw, and return the files.
+    """Write `results/figures/<name>.svg` and `.png` for every figure, and return the files.
 
     Figures of an earlier call that are not made again are removed; other files stay. Raises FileNotFoundError without
     tables in `results`, Damaged.
@@ -225,13 +228,13 @@ def export(results: Path) -> list[Path]:
     made = []
     with safe_paths.folder(results, reader.FIGURES, make=True) as folder:
         for figure in figures(campaign, summarize_campaign(campaign)):
-            if figure.panels:
-                # without allowed URLs, a specification cannot make the converter fetch anything
-                svg = vl_convert.vegalite_to_svg(with_values(figure), allowed_base_urls=[])
-                png = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
-                for suffix, content in (("svg", svg.encode()), ("png", png)):
-                    made.append(f"{figure.name}.{suffix}")
-                    folder.write(made[-1], content)
+            # without allowed URLs, a specification cannot make the converter fetch anything
+            values = {"datasets": {DATA: [mark.values() for mark in figure.marks]}}
+            svg = vl_convert.vegalite_to_svg(specification(figure) | values, allowed_base_urls=[])
+            png = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
+            for suffix, content in (("svg", svg.encode()), ("png", png)):
+                made.append(f"{figure.name}.{suffix}")
+                folder.write(made[-1], content)
         for name in {*filter(_NAME.fullmatch, folder.names())} - {*made}:
             folder.remove(name)
     safe_paths.write(results, reader.FIGURES_DONE, b"")

@@ -140,7 +140,6 @@ def render(results: Path) -> str:
                 "marks": [_rounded(mark.values()) for mark in figure.marks],
             }
             for figure in drawings
-            if figure.panels
         },
     }
     style, scripts = read("page.css"), [library(), "\n".join(map(read, _SCRIPTS))]
@@ -157,6 +156,7 @@ def render(results: Path) -> str:
         **answer.answer(campaign, summary, shares),
         # sections below the first screen
         sweeps=[(sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in about.sweeps],
+        of_nodes=[figure for figure in drawings if not figure.sweep],
         columns_of=drawing.columns,
         rows=len(campaign.rows),
         shown=len(summary),

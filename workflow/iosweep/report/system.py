@@ -188,22 +188,38 @@ def compare(figures: Mapping[str, Sequence[float]]) -> NodeComparison:
     return NodeComparison(values, middle, max(LEAST, DEVIATIONS * deviation))
 
 
+def compare_shares(results: Sequence[PointSummary]) -> NodeComparison:
+    """Compare nodes by their shares of the median in each of these results."""
+    shares: dict[str, list[float]] = {}
+    for test in (compare(_figures_of_nodes(result)) for result in results):
+        for host in test.values:
+            shares.setdefault(host, []).append(test.ratio(host))
+    return compare(shares)
+
+
+def _figures_of_nodes(result: PointSummary) -> dict[str, list[float]]:
+    """Figures of the repetitions that ran on one node alone."""
+    figures: dict[str, list[float]] = {}
+    for row in result.rows:
+        if row.verdict in COUNTED and row.host and (value := row.figures.get(result.metric)):
+            figures.setdefault(row.host, []).append(value)
+    return figures
+
+
+def name_test(result: PointSummary) -> str:
+    """`random read 4 KiB`"""
+    size = result.count(TRANSFER_SIZE.column)
+    return formats.phase(result.phase).lower() + (f" {formats.size(size)}" if size else "")
+
+
 def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck | None:
     """The node check of a campaign; None without a node check, or if nothing of it is measured."""
-    points = _points(campaign)
+    points = find_checked(campaign)
     own = [result for result in results if result.point in points]
     hosts = sorted({row.host for result in own for row in result.rows if row.host}, key=formats.natural)
     if not hosts:
         return None  # the first screen says why there are no figures
-    tests: list[tuple[PointSummary, str, NodeComparison]] = []
-    for result in own:
-        figures: dict[str, list[float]] = {}
-        for row in result.rows:
-            if row.verdict in COUNTED and row.host and (value := row.figures.get(result.metric)):
-                figures.setdefault(row.host, []).append(value)
-        size = result.count(TRANSFER_SIZE.column)  # `random read 4 KiB`
-        title = formats.phase(result.phase).lower() + (f" {formats.size(size)}" if size else "")
-        tests.append((result, title, compare(figures)))
+    tests = [(result, name_test(result), compare(_figures_of_nodes(result))) for result in own]
     odd = _find_odd(tests)
 
     rows = []
@@ -277,7 +293,8 @@ def without_node_check(campaign: Campaign, results: Sequence[PointSummary]) -> l
     return [result for result in results if result.point in others] or list(results)
 
 
-def _points(campaign: Campaign) -> set[str]:
+def find_checked(campaign: Campaign) -> set[str]:
+    """Points of the node check."""
     return {point for sweep in campaign.about.sweeps if sweep.suite == SUITE for point in sweep.points}
 
 

@@ -74,7 +74,6 @@ class Option:
     zero: str = ""  # words for the value 0 in captions of figures: `empty files`
     role: Role = "color"
     color_order: int = 5  # of several axes that vary, the lowest is the color, the next makes panels
-    quantities: tuple[str, ...] = ()  # figures of data phases where it varies (`x`: where it is horizontal): figures.py
     captions: frozenset[Kind] = frozenset({"data", "metadata"})  # kinds of phase whose figures name its value
     bound: str = ""  # help of the upper bound of this name in a suite's `scale`; "": there is no such bound
     laptop: int | None = None  # its bound with `scale: laptop`

@@ -55,7 +55,6 @@ TRANSFER_SIZE = Option(
     labels={},
     role="x_alone",
     color_order=0,
-    quantities=("throughput", "iops"),
     bound="Largest transfer.",
     laptop=16 << 20,
 )
@@ -69,7 +68,6 @@ QUEUE_DEPTH = Option(
     id_form="qd{}",
     role="x",
     color_order=1,
-    quantities=("rate", "latency"),
     brief="QD {}",
     bound="Greatest queue depth.",
     laptop=8,
