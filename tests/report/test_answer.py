@@ -121,7 +121,7 @@ class TestTargets:
             sweeps=[factory.sweep_facts(5, "a", "b")],
         )
         (said,) = answer.answer(found, summarize(rows), {})["findings"]
-        assert said.startswith("target b against target a: Random reads: −20.0 %")
+        assert said.startswith("Target b against target a: random reads: −20.0 %")
 
 
 def cautions(campaign: Campaign) -> str:

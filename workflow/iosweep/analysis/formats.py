@@ -109,8 +109,8 @@ def _format_percent(share: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """`3.8x`, `25x`"""
-    return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
+    """`3.8`, `25`"""
+    return f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:.0f}"
 
 
 # lists and times

@@ -158,17 +158,17 @@ def _describe_axis(line: Line, rivals: Rivals) -> Iterator[str]:
 
 
 def _describe_scaling(line: Line, rivals: Rivals) -> str:
-    """`6.6 times 1 node (6.1 to 7.2; linear: 8)`"""
+    """`6.6 times 1 node (6.1 to 7.2; 8 would be linear)`"""
     base, best = line.places[0], line.best
     assert isinstance(base.value, int) and isinstance(best.value, int)
     ratio = rivals.ratio(best.result, base.result)
     assert ratio
-    low, high = formats.number(ratio.low), formats.number(ratio.high)
+    times, low, high = map(formats.times, (ratio.center, ratio.low, ratio.high))
     ends = f"{low} to {high}; " if ratio.tells and low != high else ""
     different = "" if frozenset(base.result.hosts) <= frozenset(best.result.hosts) else ", on different nodes"
     linear = f"{best.value / base.value:g}"
-    times = f"{formats.number(ratio.center)} times {formats.named(line.column, base.value)}"
-    return f"{times} ({ends}linear: {linear}{different})"
+    base_text = formats.named(line.column, base.value)
+    return f"{times} times {base_text} ({ends}{linear} would be linear{different})"
 
 
 def _describe_shares(line: Line, told: Place | None) -> Iterator[str]:

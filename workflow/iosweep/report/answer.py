@@ -134,7 +134,7 @@ def _figure(best: Best, place: str, shares: PublishedShares, rivals: Sequence[Po
     published = (one.text for one in shares.get((result.point, result.phase), ()) if one.published.lowest == latency)
     notes += [*published][:1]
     if best.alike and metric.estimate:
-        notes.append(f"{human_count(len(best.alike), 'other point is', 'other points are')} as good within the noise")
+        notes.append(f"{human_count(len(best.alike), 'other is', 'others are')} as good")
     incomplete = "" if best.confirmed else caveats.describe_incomplete(result)
     spread = formats.spread(metric, units) if metric.n > 1 or not incomplete else ""
     return Figure(
@@ -269,7 +269,9 @@ def _compare_targets(campaign: Campaign, results: Sequence[PointSummary]) -> Ite
         named = NamedCampaign(campaign.about.campaign, Path(), campaign, tuple(results))
         for versus in comparison.versus_over(named, TARGET.column):
             base, other = versus.names
-            yield f"{other} against {base}: {comparison.sentence(versus.found)}"
+            sentence = comparison.sentence(versus.found)
+            more = f"`iosweep compare {campaign.about.campaign} --over {TARGET.name}` has more."
+            yield f"{other[0].upper()}{other[1:]} against {base}: {sentence[0].lower()}{sentence[1:]} {more}"
 
 
 def answer(campaign: Campaign, results: Sequence[PointSummary], shares: PublishedShares) -> dict[str, Any]:

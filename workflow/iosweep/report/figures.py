@@ -379,7 +379,7 @@ def _scaling_marks(column: str, scaling: Scaling, series: str) -> Iterator[Mark]
     for step in scaling.steps:
         low, high = step.range or (None, None)
         value = f"{formats.percent(step.efficiency, step.range)} of linear growth"
-        what = f"{formats.named(column, step.count)}: {formats.times(step.speedup)} of {smallest}"
+        what = f"{formats.named(column, step.count)}: {formats.times(step.speedup)} times {smallest}"
         yield mark(step.result, step.count, step.efficiency, low=low, high=high, value=value, what=what)
 
 
