@@ -1,7 +1,7 @@
 """`iosweep report`: make the tables, the report and the figures of a campaign; for the rules `report` and `figures`,
 one of these, from the tables that are there. Of a campaign that is being measured: of what is stored now.
 
-What makes them is imported late: the tables need neither Altair nor Jinja, and a message shows while it is imported.
+What makes them is imported late: the tables do not need Jinja, and a message shows while it is imported.
 """
 
 from __future__ import annotations
