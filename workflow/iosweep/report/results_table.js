@@ -124,9 +124,7 @@ function behind({row, details: found, series, index}) {
   }
   for (const texts of [found.reasons, found.published]) if (texts.length) parts.push(element("ul", {}, ...texts.map((text) => element("li", {}, text))));
   if (found.repetitions.length) parts.push(repetitionsOf(found));
-  parts.push(...overTime(series));
-  const latencies = percentiles(index);
-  if (latencies) parts.push(element("div", {class: "series"}, latencies));
+  parts.push(...figuresOf(series, report.latencies.of[index] ?? []));
   const evidence = Object.entries(found.evidence);
   if (evidence.length) parts.push(element("ul", {class: "muted"}, ...evidence.map(([text, repetitions]) => element("li", {}, `${text} (repetition ${repetitions.join(", ")})`))));
   const on = found.each ? ", on its first node; the others have directories and offsets of their own" : "";

@@ -409,11 +409,11 @@ _REPETITION: list[tuple[Column, Callable[[ResultRow], Cell]]] = [
 # behind a row: rates over time, latencies
 
 #: Limits of the page: values of a line, lines of a figure, bytes of all figures.
-MOST_VALUES, MOST_LINES, MOST_SERIES_BYTES = 60, 8, 350_000
+MOST_VALUES, MOST_LINES, MOST_SERIES_BYTES = 60, 4, 350_000
 
-_RATES = {"bandwidth_bytes_per_s": formats.THROUGHPUT, "ops_per_s": formats.OPS}
+_RATES = {"bandwidth_bytes_per_s": ("Throughput", formats.THROUGHPUT), "ops_per_s": ("Operations", formats.OPS)}
 #: Percents of the drawn latencies.
-PERCENTS = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999)
+PERCENTS = (50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
 
 
 class Line(Struct, frozen=True, omit_defaults=True):
@@ -483,13 +483,13 @@ def draw_over_time(
 
 def _rates(series: Sequence[Series]) -> Iterator[Drawing]:
     """The total rate, and the rates of several nodes: throughput, or operations without it."""
-    for name, units in _RATES.items():
+    for name, (title, units) in _RATES.items():
         if nodes := [one for one in series if one.name == name]:
             if whole := summed(nodes):  # the table may lack nodes
-                title = f"Rate, sum of {len(nodes)} nodes" if len(nodes) > 1 else "Rate"
-                yield from _drawing(title, units, [("", whole)])
+                total = f", sum of {len(nodes)} nodes" if len(nodes) > 1 else ""
+                yield from _drawing(f"{title} over time{total}", units, [("", whole)])
             if len(nodes) > 1:
-                yield from _drawing("Rate of each node", units, [(one.host, one) for one in nodes])
+                yield from _drawing(f"{title} over time, each node", units, [(one.host, one) for one in nodes])
             return
 
 
