@@ -69,7 +69,7 @@ class TestBest:
         rate, latency = figures(*nodes)
         assert (latency.value, rate.notes) == ("80.0 µs", ())  # the first of equals
         (title,) = groups(*nodes)
-        assert title == "fio, O_DIRECT not told, 1 node, QD 1"  # what the places of both have in common
+        assert title == "fio, O_DIRECT not told; 1 node, QD 1"  # what the places of both have in common
 
     def test_the_figure_of_a_cluster_has_that_of_one_node_beside_it(self) -> None:
         (figure,) = figures(row(nodes=1), row(point="q", nodes=8, ops_per_s=70.0))

@@ -188,8 +188,6 @@ def brief(result: PointSummary, one: bool = False) -> str:
         value, option = result.own_parameters[column], options.get(known.name, known)
         if column in ("nodes", "threads_per_node") or value is None or not applies(column, result.own_parameters):
             continue
-        if option.brief and option.kind == "choice" and value == option.default:
-            continue
         if option.brief:
             parts.append(option.zero if option.zero and value == 0 else option.brief.format(parameter(column, value)))
         elif option.brief is None and option.captions:

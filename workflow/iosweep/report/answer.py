@@ -105,7 +105,7 @@ def _share_place(title: str, figures: Sequence[Figure]) -> Group:
     places = [figure.place.split(", ") for figure in figures if figure.value]
     common = [part for part in places[0] if all(part in place for place in places)] if len(places) > 1 else []
     return Group(
-        ", ".join([title, *common]),
+        "; ".join(filter(None, (title, ", ".join(common)))),
         tuple(
             replace(figure, place=", ".join(part for part in figure.place.split(", ") if part not in common))
             for figure in figures
