@@ -103,7 +103,7 @@ class TestSources:
             else:
                 measured = {"bandwidth_bytes_per_s" if size == M else "ops_per_s": ours * (G if size == M else 1)}
                 unit = "GiB/s" if size == M else "IOPS" if size else "ops/s"
-                parts = [f"100 % of the published {ours} {unit} ({name})"]
+                parts = [f"100 % of the published {ours:,} {unit} ({name})"]
             place = {"nodes": nodes, "threads_per_node": threads, "transfer_size_bytes": size}
             rows.append(row("fio" if size else "mdtest", phase, f"weka.{sweep}", **place, **measured))
             behind.append(parts)

@@ -8,6 +8,7 @@ over all looks (docs/comparing.md).
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -452,7 +453,8 @@ class PublishedShare:
         figure = self.published
         part = "completion " if figure.column.startswith("completion_") else ""
         metric = f"{part}{figure.selector.metric} " if figure.lowest else ""
-        return f"{metric}{100 * self.share:.3g} % of the published {figure.text}"
+        published = re.sub(r"\d{5,}", lambda digits: f"{int(digits[0]):,}", figure.text)
+        return f"{metric}{100 * self.share:.3g} % of the published {published}"
 
 
 #: (point, phase) -> shares of comparable published figures: the phase's own metric first, then the best system first.
