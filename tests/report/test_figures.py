@@ -171,7 +171,7 @@ class TestWhatAFigureShows:
         verdicts = re.findall(r"--(?:valid|suspect|invalid|missing|left)(?:-fill)?: (#\w{6})", style)
         assert len(verdicts) > 10
         colors = [color for count in range(1, 9) for color in drawing.palette(count)]
-        for color, verdict in product([*colors, *re.findall(r"\.c\d { color: (#\w{6})", style)], verdicts):
+        for color, verdict in product([*colors, *re.findall(r"(?:--series|\.c\d { color): (#\w{6})", style)], verdicts):
             assert dist(*([int(one[i : i + 2], 16) for i in (1, 3, 5)] for one in (color, verdict))) > 45, color
 
 
