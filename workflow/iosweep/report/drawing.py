@@ -128,8 +128,8 @@ def _draw_map(figure: Figure, panel: Panel) -> Specification:
 
 def _draw_nodes(figure: Figure, panel: Panel) -> Specification:
     y = {"field": "series", "type": "nominal", "sort": figure.series, "title": None}
-    low = {"field": "low", "type": "quantitative"}
-    band = _layer("bar", "isValid(datum.low)", {"x": low, "x2": {"field": "high"}}, height=_ROW - 8, color=LINE, opacity=0.7)
+    ends = {"x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}}
+    band = _layer("bar", "isValid(datum.low)", ends, height=_ROW - 8, color=LINE, opacity=0.7)
     dots = _points({"color": {"value": _SINGLE}})
     layers = [band, *dots, _label(align="left", dx=8, fontSize=11)]
     return {"encoding": {"x": _position("x", panel.x), "y": y}, "layer": layers}
