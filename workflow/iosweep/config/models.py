@@ -96,7 +96,7 @@ Scale: Any = create_model(
     __doc__="Upper bounds that make a suite fit a smaller machine. A scaled suite compares with no published figure.",
     **_FIELDS,
 )
-LAPTOP = Scale.model_validate({"phase_time": "1s", "repetitions": 1} | {o.name: o.laptop for o in _BOUNDS})
+LAPTOP = Scale.model_validate({"phase_time": "1s", "repetitions": 3} | {o.name: o.laptop for o in _BOUNDS})
 
 
 def _scale(value: object) -> object:
