@@ -222,11 +222,6 @@ class Scaling:
     smallest: int
     steps: tuple[Step, ...]
 
-    @property
-    def same_nodes(self) -> bool:
-        """Whether the nodes of the smallest count took part in all other counts."""
-        return not any(step.strangers for step in self.steps)
-
 
 def measure_scaling(column: str, line: Sequence[tuple[int, PointSummary]], rivals: Rivals) -> Scaling | None:
     """The scaling of a line of points in ascending order of the column; None with fewer than two points, or if the

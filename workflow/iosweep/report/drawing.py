@@ -11,7 +11,7 @@ from typing import Any
 
 from iosweep.analysis.summary import summarize_campaign
 from iosweep.files import safe_paths
-from iosweep.report.figures import Axis, Figure, Panel, figures
+from iosweep.report.figures import LINES, Axis, Figure, Panel, figures
 from iosweep.tables import reader
 from iosweep.tables.reader import load
 
@@ -94,21 +94,21 @@ def _draw_lines(figure: Figure, panel: Panel) -> Specification:
         "legend": {"columns": 9} if figure.series_title else None,
     }
     dashed, shaped = (
-        {channel: {"field": "measure", "title": None, "scale": {"domain": figure.measures, "range": looks}}}
+        {channel: {"field": "measure", "title": None, "scale": {"domain": [*LINES["latency"]], "range": looks}}}
         for channel, looks in (("strokeDash", ([1, 0], [5, 3])), ("shape", ("circle", "triangle-up")))
     )
-    several = len(figure.measures) > 1
-    order = {"order": {"field": "at", "type": "quantitative"}} if figure.shape == "curve" else {}
+    curve = figure.shape == "curve"
+    order = {"order": {"field": "at", "type": "quantitative"}}
     one, low = ({"field": name, "type": "quantitative"} for name in ("one", "low"))
     layers = [
         _layer("rule", "datum.high > datum.low", {"y": low, "y2": {"field": "high"}}, strokeWidth=1.4, clip=True),
         # marks without height stay in the data of the line, so that it breaks there
-        _layer("line", "true", dashed | order if several else order, strokeWidth=2, invalid="break-paths-show-domains"),
-        *_points(shaped if several else {}),
+        _layer("line", "true", dashed | order if curve else {}, strokeWidth=2, invalid="break-paths-show-domains"),
+        *_points(shaped if curve else {}),
         _layer("circle", "isValid(datum.each)", {"y": one}, size=9, opacity=0.7),
     ]
     layers[-1]["transform"].append({"flatten": ["each"], "as": ["one"]})
-    if figure.shape == "curve":  # above, where a line that rises leaves room
+    if curve:  # above, where a line that rises leaves room
         layers.append(_label(align="right", dx=-6, dy=-7, fontSize=11))
     return {"encoding": {"x": _position("x", panel.x), "y": _position("y", panel.y), "color": color}, "layer": layers}
 

@@ -22,7 +22,7 @@ from iosweep.tools import parameters, tools
 from iosweep.tools.axes import QUEUE_DEPTH, THREADS_PER_NODE, TRANSFER_SIZE
 
 #: Quantity -> its lines: name -> column. A rate has a single line without a name, of the phase's metric.
-_LINES = {
+LINES = {
     "rate": {"": ""},
     "throughput": {"": "bandwidth_bytes_per_s"},
     "iops": {"": "ops_per_s"},
@@ -35,7 +35,7 @@ _LOG_FROM = 30
 #: Two points make no line: the table has them.
 _LEAST_POINTS = 3
 #: More lines than these become a heat map.
-_MOST_LINES = 4
+_MOSTLINES = 4
 
 BARS = {
     "ci95": "Bars: 95 % confidence interval over the repetitions.",
@@ -104,7 +104,6 @@ class Figure:
     panels: tuple[Panel, ...] = ()
     series_title: str = ""
     series: tuple[str, ...] = ("",)  # names of the lines, in order
-    measures: tuple[str, ...] = ("",)  # drawn with different dashes, such as mean and p99
     marks: tuple[Mark, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -149,7 +148,7 @@ def _figure(cut: Slice, quantity: str, origin: str) -> Figure:
         "latency": f"latency against {rates} by {axis.shown}",
         "efficiency": f"scaling efficiency over {axis.shown}",
     }
-    title = titles.get(quantity) or f"{_METRICS[_LINES[quantity]['']]} against {axis.shown}"
+    title = titles.get(quantity) or f"{_METRICS[LINES[quantity]['']]} against {axis.shown}"
 
     # conditions, and parameters that are constant and have an effect
     subtitle = [formats.describe(cut.condition, cut.kind, drawn)]
@@ -172,7 +171,6 @@ def _figure(cut: Slice, quantity: str, origin: str) -> Figure:
         origin=origin,
         series_title=parameters()[cut.color].shown if cut.color else "",
         series=tuple(formats.parameter(cut.color, value) for value in ordered) if cut.color else ("",),
-        measures=tuple(_LINES.get(quantity, ("",))),
     )
 
 
@@ -206,7 +204,7 @@ def _quantities(cut: Slice) -> tuple[str, ...]:
 
 def _rate_figure(cut: Slice, quantity: str, origin: str) -> Figure | None:
     """A figure; None with nothing to draw."""
-    lines, curve = _LINES[quantity], quantity == "latency"
+    lines, curve = LINES[quantity], quantity == "latency"
     drawn = [result for result in cut.results if result.headline and _metrics(result, lines)]
     x = _axis_of_values(cut.x, cut.results)
     many_points = len(x.labels) >= _LEAST_POINTS
@@ -218,7 +216,7 @@ def _rate_figure(cut: Slice, quantity: str, origin: str) -> Figure | None:
         metrics = [metric for result in drawn for _, metric in _metrics(result, lines)]
         bars = "range" if any(metric.ci95_share is None for metric in metrics) else "ci95"
     figure = _figure(cut, quantity, origin)
-    as_map = many_points and not curve and len(figure.series) > _MOST_LINES
+    as_map = many_points and not curve and len(figure.series) > _MOSTLINES
     as_map = as_map and all(type(result.parameters[cut.color or ""]) is int for result in cut.results)
 
     marks = {phase: list[Mark]() for phase in _phases(drawn)}
