@@ -108,6 +108,8 @@ WRONG: list[str | bytes] = [
     "a:\n  - {true: 2, ~: 3, 1.5: 4}\n",
     "a: 1\nb: [1, 2\nc: 3\n",
     "a: *nowhere\n",
+    "accept:\n  read_iops: >= 5k\n",  # without quotes
+    "sweeps:\n  - name: x\n   tool: fio\n",
     "a: 1\n---\nb: 2\n",
     "a: 1\n\tb: 2\n",
     "a: 1\nb: \x01\n",

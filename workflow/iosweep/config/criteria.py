@@ -375,12 +375,14 @@ class Criterion(Part, frozen=True, kw_only=True):
         return f"{self.name} {self.threshold.text}"
 
 
+_WRONG = 'must be a mapping of figures to thresholds, for example `read_bandwidth: ">= 20 GiB/s"`'
+
+
 def load(document: Document) -> list[Criterion]:
     """The criteria of a file that has to have some. Raises ConfigError."""
     criteria, problems = read(document)
     if SECTION not in document.data:
-        example = f'{SECTION}: {{read_bandwidth: ">= 20 GiB/s"}}'
-        problems = [document.problem((), f"has no `{SECTION}`; write figures and thresholds below it: `{example}`")]
+        problems = [document.problem((), f"`{SECTION}` is missing; it {_WRONG}")]
     if problems:
         raise ConfigError(problems)
     return criteria
@@ -390,8 +392,7 @@ def read(document: Document) -> tuple[list[Criterion], list[Problem]]:
     """(the valid criteria of a configuration, the problems of the others)"""
     section = document.data.get(SECTION, {})
     if not isinstance(section, dict) or (not section and SECTION in document.data):
-        wrong = 'must be a mapping of figures to thresholds, for example `read_bandwidth: ">= 20 GiB/s"`'
-        return [], [document.problem((SECTION,), wrong)]
+        return [], [document.problem((SECTION,), _WRONG)]
     criteria: dict[tuple[Selector, bool], Criterion] = {}
     problems: list[Problem] = []
     for name, value in section.items():

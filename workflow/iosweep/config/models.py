@@ -104,9 +104,7 @@ def _scale(value: object) -> object:
         return LAPTOP
     if isinstance(value, (dict, Scale)):
         return value
-    raise ValueError(
-        "not a scale; write `laptop`, or a mapping of upper bounds such as {phase_time: 5s, file_size: 256m}"
-    )
+    raise ValueError("not a scale; write `laptop`, or upper bounds such as {phase_time: 5s, file_size: 256m}")
 
 
 def _suite(value: object) -> str:

@@ -56,9 +56,7 @@ def _problem(document: Document, model: type[BaseModel], detail: Any) -> Problem
         return document.problem(path, suggest_known("value", written(value), choices))
     message = {
         "list_type": f"must be a list, for example {_LISTS.get(str(path[-1]), '[1, 2, 4]')}",
-        "model_type": "must be a mapping of keys to values",
-        "model_attributes_type": "must be a mapping of keys to values",
-        "dict_type": "must be a mapping of keys to values",
+        **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "must be a mapping of keys to values"),
         "too_short": "is empty; give at least one value",
         "too_long": f"has more than {sections.MOST_VALUES:,} values; give fewer",
         "bool_type": "must be true or false",
@@ -343,9 +341,8 @@ def _check(sweep: Sweep, targets: Sequence[str]) -> list[Problem]:
     if len(set(sweep.phases)) < len(sweep.phases):
         problems.append(sweep.problem("has a phase twice", "phases"))
     if sweep.repetitions.max < sweep.repetitions.min:
-        problems.append(
-            sweep.problem(f"max {sweep.repetitions.max} is below min {sweep.repetitions.min}", "repetitions")
-        )
+        wrong = f"max {sweep.repetitions.max} is below min {sweep.repetitions.min}"
+        problems.append(sweep.problem(wrong, "repetitions"))
     for name, values in sweep.axes.items():
         if name in sweep.options:
             problems.append(sweep.problem(f"`{name}` is set under both axes and options; keep one", "options", name))

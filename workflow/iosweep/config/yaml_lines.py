@@ -45,12 +45,16 @@ for _tag, _pattern, _first in (
     )
 
 
-def _int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
-    text = node.value
-    return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
-
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _int)
+_Loader.add_constructor(
+    "tag:yaml.org,2002:int", lambda _, node: int(node.value, 0 if node.value[:2] in ("0o", "0x") else 10)
+)
+#: Pattern of a message of the parser -> what to do.
+_REMEDIES = {
+    r"'\\t'": "indent with spaces",
+    "not allowed here|<block": "check the indentation, and put a value with `: ` or `- ` in quotes",
+    "expected ','|end of stream": "close the bracket or quote that is open",
+    "cannot start|but found '|undefined alias|tag": "put the value in quotes",
+}
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,8 @@ def parse(name: str, text: str) -> Document:
             mark = getattr(error, "problem_mark", None)
             line = mark.line if mark else 0
             what = getattr(error, "problem", None) or (str(error) or "it is nested too deeply")[:200]
-        raise ConfigError([Problem(name, line + 1, "", f"not valid YAML: {what}")]) from None
+        remedy = next((remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, what)), "")
+        raise ConfigError([Problem(name, line + 1, "", f"not valid YAML: {what}", remedy)]) from None
     if problems:
         raise ConfigError(problems)
     if not isinstance(data, dict):
@@ -149,9 +154,8 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
             elif not _is_text(key.value):
                 problems.append(Problem(file, line, dotted(path), f"a key {_NO_TEXT}"))
             elif key.value in seen:
-                problems.append(
-                    Problem(file, line, dotted(below), f"is defined twice (first on line {seen[key.value]})")
-                )
+                twice = f"is defined twice (first on line {seen[key.value]})"
+                problems.append(Problem(file, line, dotted(below), twice))
             else:
                 seen[key.value] = line
                 lines[below] = line
