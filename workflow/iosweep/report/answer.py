@@ -297,7 +297,6 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], shares: Publishe
         "causes": causes[:_CAUSES],
         "other_causes": causes[_CAUSES:],
         "acceptance": decisions,
-        "acceptance_shared": acceptance.shared(decisions),
         "accepted": (acceptance.worst(decisions), acceptance.sentence(decisions)) if decisions else None,
         "headline": groups,
         "choice": explain_choice(groups),
