@@ -57,8 +57,8 @@ function distribution(latencies) {
     return `${written(seconds / size)} ${unit}`;
   };
   const named = percents.map((percent, i) => [percent, latencies[i]]).filter(([percent]) => [50, 90, 99, 99.9, 99.99].includes(percent));
-  const few = latencies.length < report.latencies.percents.length ? `; too few I/Os above p${percents.at(-1)}` : "";
-  return plotted("Latency distribution, all repetitions", named.map(([percent, seconds]) => `p${percent} ${latency(seconds)}`).join(", ") + few,
+  const next = report.latencies.percents[latencies.length];
+  return plotted("Latency distribution, all repetitions", named.map(([percent, seconds]) => `p${percent} ${latency(seconds)}`).join(", ") + (next ? `; p${next} needs more I/Os` : ""),
     {title: "percentile", ticks: named.map(([percent]) => [x(percent), String(percent)])},
     {title: "latency, logarithmic", ticks: Array.from({length: high - low + 1}, (_, i) => [i / (high - low), latency(10 ** (low + i), Math.round)])},
     [latencies.map((seconds, i) => [x(percents[i]), y(seconds)])]);
