@@ -1,6 +1,7 @@
 """The workflow as a user runs it: real Snakemake, scripted tools, a store that is damaged, grown, shrunk and killed."""
 
 import csv
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import pytest
 
 from campaign import ROOT, Campaign
 from iosweep.commands import cli
+from iosweep.store.store import Store
 from waiting import PATIENCE_S, over, wait_for
 
 pytestmark = pytest.mark.local
@@ -165,20 +167,25 @@ def test_changed_code_makes_tables_again_alone_and_the_error_of_a_rule_is_shown_
     assert again.stored() == before
 
 
-def test_a_failed_allocation_fails_the_run_gives_a_report_and_is_taken_up_again(again: Campaign) -> None:
+def test_a_failed_allocation_fails_the_run_gives_a_report_and_is_taken_up_again(
+    again: Campaign, measured: tuple[Campaign, str]
+) -> None:
+    """The directory on the target belongs to the results that these are a copy of."""
     again.configure(axes={"transfer_size": ["4k", "8k", "16k"]})
-    theirs = again.target / "iosweep-tiny" / "theirs"
-    shutil.rmtree(theirs.parent, ignore_errors=True)  # of another test, which left some points to the next run
+    theirs = again.target / "iosweep-tiny"
+    shutil.rmtree(theirs, ignore_errors=True)  # of another test, which left some points to the next run
     theirs.mkdir(parents=True)
+    marker = {"uuid": Store(again.results).uuid(), "results": str(measured[0].results)}
+    (theirs / "iosweep.json").write_text(json.dumps(marker))
     try:
         again.tables(code=1)
         [(size, why)] = {(r["transfer_size_bytes"], r["reasons"]) for r in rows_of(again) if r["verdict"] == "missing"}
         assert size == "8192"
-        assert str(theirs.parent) in why
+        assert str(theirs) in why
         assert why in (again.results / "report.html").read_text()
-        assert theirs.exists()
+        assert json.loads((theirs / "iosweep.json").read_text()) == marker
     finally:
-        shutil.rmtree(theirs.parent)
+        shutil.rmtree(theirs)
     assert left_of(again) == "1 point, 2 repetitions left"
 
 
