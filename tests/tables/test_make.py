@@ -124,6 +124,8 @@ def test_why_an_allocation_could_not_go_on(campaign: Made) -> None:
     campaign.store.set_missing(second.id, Missing(Needs(tool="fio"), "fio is not on PATH"))  # more exactly
     assert [r["reasons"] for r in campaign.table()] == ["", "the target is full", "fio is not on PATH"]
     assert [r["left"] for r in campaign.table()] == [False, True, False]
+    make_tables(replace(campaign.plan, optional=("fio",)), campaign.results)
+    assert [row["unneeded"] for row in again(campaign, "results")] == [False, False, True]
     campaign.store.set_missing(second.id, None)
     campaign.store.set_refusal("1-node", None)
     assert [(r["point"], r["repetition"], r["reasons"]) for r in campaign.table()] == [

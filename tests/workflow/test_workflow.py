@@ -226,6 +226,7 @@ def test_a_missing_tool_is_a_reason_and_nothing_is_left(tmp_path: Path) -> None:
     assert said.endswith(f"iosweep: {campaign.loaded().unmeasured()[0]}\n")
     assert {row["verdict"] for row in rows_of(campaign)} == {"missing"}
     assert campaign.left() == {}
+    assert campaign.tables(code=1).count(campaign.loaded().unmeasured()[0]) == 1  # again, and said once
     (tmp_path / "fio").rename(tmp_path / "scripted/fio")
     assert left_of(campaign) == "2 points, 4 repetitions left"
 

@@ -76,7 +76,7 @@ class Dag:
     site: Profile
     tools: Environment | None  # the Spack environment that builds the tools; None: they are on PATH
     damaged: tuple[str, ...]  # sentences on damaged files
-    remake: bool  # outputs of rules are damaged
+    outdated: bool  # outputs of rules are damaged, or of another plan
     tables_made: int | None  # time stamp of the present tables
     unplanned: list[str]  # a line on results of points that are not in the plan
 
@@ -161,7 +161,7 @@ class Dag:
         say(self.damaged)
         say(foreseen(self.plan) if self.left else [])
         say(self.notes() if dry else [])
-        if not self.left:
+        if dry and not self.left:
             say(self.unmeasured())
 
     def report(self) -> bool:
@@ -184,15 +184,21 @@ class Dag:
             sys.exit("\n".join(f"iosweep: {line}" for line in unmeasured))
 
     def unmeasured(self) -> list[str]:
-        """Sentences on sweeps of which no point could be measured, with the reason."""
+        """Sentences on sweeps of which no point could be measured, with the reason; without optional tools."""
         store = Store(self.results)
         missing, stored = store.missing(), store.repetitions()
         by_reason: dict[str, list[str]] = {}
         for sweep in self.plan.sweeps:
             reasons = [missing[p].reason for p in sweep.points if p in missing and not stored.get(p)]
-            if reasons and len(reasons) == len(sweep.points):
+            if len(reasons) == len(sweep.points) and sweep.tool not in self.plan.optional:
                 by_reason.setdefault(reasons[0], []).append(sweep.name)
         return [printable(f"nothing of {', '.join(names)} was measured: {why}") for why, names in by_reason.items()]
+
+    @property
+    def remake(self) -> bool:
+        """Whether tables and report are made again: they are damaged, or this run ends with what it lacks (`succeed`),
+        which Snakemake does not call where nothing runs."""
+        return self.outdated or bool(not self.left and self.unmeasured())
 
     def settle(self, allocation: str) -> None:
         """Write the manifest of an allocation that was completed in an earlier run. Raises OSError."""
@@ -323,7 +329,7 @@ def load(
         site=site,
         tools=tools,
         damaged=(*store.damage(), *outputs),
-        remake=bool(outputs) or other_plan,
+        outdated=bool(outputs) or other_plan,
         tables_made=_modified(folder / reader.ABOUT),
         unplanned=left_out(plan, stored),
     )

@@ -7,7 +7,7 @@ rule damaged:
         temp(touch(RESULTS / "damaged.{what}")),
     localrule: True
     message:
-        "damaged: tables and report are made again"
+        "tables and report are made again"
 
 
 rule tables:

@@ -32,7 +32,7 @@ VERDICT_MEANINGS = {
     "invalid": "A failed check shows that the number is wrong. It is in results.csv, and in no mean and no figure.",
     "missing": "Not measured, with the reason.",
     "left": "Not measured yet: the next run of snakemake measures it.",
-    "unneeded": "Skipped by a ramp: earlier steps gained nothing certain, nor did the last one.",
+    "unneeded": "Skipped: its ramp gained nothing certain before it, or its tool is optional and not installed.",
 }
 VERDICT_SYMBOLS = {"valid": "●", "suspect": "○", "invalid": "✕", "missing": "–", "left": "…", "unneeded": "·"}
 

@@ -230,7 +230,8 @@ def read_progress(results: Path, queue: Queue) -> Progress:
     measured = {point for point, _ in done}
     counts: Counter[str] = Counter()
     for point in plan.points:
-        otherwise = "missing" if point.id in absent else "unneeded" if point.id in unneeded else "left"
+        lacks = "unneeded" if point.tool in plan.optional else "missing"
+        otherwise = lacks if point.id in absent else "unneeded" if point.id in unneeded else "left"
         outcome = "left" if point.id in measurable else "complete" if point.id in measured else otherwise
         counts[outcome] += len(point.measured())
     allocations = tuple(map(follow, plan.allocations))

@@ -17,6 +17,7 @@ from pydantic import (
 from iosweep import text, units
 from iosweep.node import cpus, environment
 from iosweep.target.directory import layout_refused
+from iosweep.tools import tools
 from iosweep.tools.reading import SHORTEST_STEADY_S
 
 #: The phase time of phases that a volume bounds, and the layout of a target whose layout is not set.
@@ -301,6 +302,9 @@ class Tools(Strict):
     spack: PathText | None = Field(
         None,
         description="Directory of the Spack that builds. Default: a clone of the release that iosweep is tried with.",
+    )
+    optional: list[Literal[*tools()]] = Field(  # type: ignore[valid-type]
+        [], max_length=MOST_VALUES, description="Tools whose points are skipped where they are not installed."
     )
     variables: Annotated[list[Variable], Field(max_length=MOST_VALUES)] = Field(
         [],

@@ -76,6 +76,7 @@ def make_plan(config: Config) -> Plan:
         allocations=_allocations(tuple(points.values()), config),
         configuration=tuple(ConfigurationFile(d.file, d.text) for d in config.documents),
         variables=tuple(settings.tools.variables),
+        optional=tuple(settings.tools.optional),
         accept=config.accept,
     )
 

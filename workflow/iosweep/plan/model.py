@@ -162,6 +162,7 @@ class Plan(documents.Part, frozen=True, kw_only=True, dict=True):
     allocations: tuple[Allocation, ...]  # session by session
     configuration: tuple[ConfigurationFile, ...]
     variables: tuple[str, ...] = ()  # tools.variables: environment variables that tools also get
+    optional: tuple[str, ...] = ()  # tools.optional: tools whose points are skipped where they are not installed
     accept: tuple[Criterion, ...] = ()
 
     @property

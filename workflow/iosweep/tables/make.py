@@ -189,12 +189,13 @@ def _write_results(plan: Plan, store: Store, reader: RecordReader, tables: Campa
         cells: list[Cells] = []
         for point, (rows, reasons) in zip(points, stored, strict=True):
             absent: dict[int, tuple[str, str]] = {}  # number -> why it is missing, and the state
+            missing, skipped = lacking.get(point.id), "unneeded" if point.tool in plan.optional else ""
             for allocation in sessions:
                 of_session = still_open.get(allocation.name, NOTHING_OPEN)
                 refusal = refusals.get(allocation.name)
                 later = (refusal.reason if refusal else NOT_YET, "left")
-                missing, unneeded = lacking.get(point.id), of_session.unneeded.get(point.id)
-                why_missing = (unneeded, "unneeded") if unneeded else (missing.reason, "") if missing else later
+                unneeded = of_session.unneeded.get(point.id)
+                why_missing = (unneeded, "unneeded") if unneeded else (missing.reason, skipped) if missing else later
                 absent |= dict.fromkeys(to_select[allocation.name].get(point.id, ()), why_missing)
                 fresh = (n for n in of_session.now.get(point.id, ()) if point.repetitions.confirms(n))
                 absent |= dict.fromkeys(fresh, later)
