@@ -331,6 +331,9 @@ def _campaign(
                 lines.append(wrong("exclusion", f"{key}: {problem}", _CHANGES["exclusion"]))
             elif owner := lock.holder(lock.file_of(target.lock, found)):
                 lines.append(warning("exclusion", f"{target.directory} is being measured by {owner}", "wait for it"))
+        for first, names in preflight.sharing(targets).items():
+            if [first] != names and first == names[0]:  # as where one of them is not mounted
+                lines.append(ok("target", f"{', '.join(names)} are on one file system"))
         lines += _space(made)
         with check("nodes", _CHANGES["nodes"]) as seen:
             for name, facts in targets.items():
