@@ -154,13 +154,11 @@ def explain_choice(groups: Sequence[Group]) -> str:
     if not chosen:
         return ""
     most = max(best.of for best in chosen)
-    if all(best.confirmed for best in chosen):
-        return (
-            f"The best of up to {most:,} points, each measured again: the figure is of these fresh repetitions alone."
-        )
+    confirmed = [best.confirmed for best in chosen]
+    if all(confirmed):
+        return f"The best of up to {most:,} points, measured again: figures are of these fresh repetitions alone."
     text = f"The best of up to {most:,} points, chosen by the same repetitions and so likely a little too good"
-    which = "" if not any(best.confirmed for best in chosen) else "; those with fresh repetitions are not"
-    return f"{text}{which}: `confirm: 3` measures the best points again."
+    return f"{text}{'; some are confirmed' if any(confirmed) else ''}: `confirm: 3` measures the best points again."
 
 
 # the verdict of the whole
@@ -200,10 +198,8 @@ def judge(counts: Mapping[str, int], cautions: int = 0, examples: bool = False) 
     if not present:
         return Judgement(grade, (("", "nothing is planned"),), verdict)
     (first, *others), total = present, human_count(planned, "result")
-    whole = (
-        f"all {total} are" if first[1] == planned > 1 else f"{first[1]:,} of {total} {'is' if first[1] == 1 else 'are'}"
-    )
-    parts = [(first[0], f"{whole} {_WORDS.get(first[0], first[0])}")]
+    whole = f"all {total}" if first[1] == planned > 1 else f"{first[1]:,} of {total}"
+    parts = [(first[0], f"{whole} {'is' if first[1] == 1 else 'are'} {_WORDS.get(first[0], first[0])}")]
     parts += [(outcome, f"{count:,} {_WORDS.get(outcome, outcome)}") for outcome, count in others]
     if cautions and not flawed + unmeasured:
         parts.append(("", "within these limits"))
@@ -226,13 +222,12 @@ def _find_cautions(campaign: Campaign) -> Iterator[Cause]:
     if about.ingested:
         yield Cause("note", "Others measured this: iosweep knows only what the outputs tell", anchor="ingested")
     root = {(node.mount or "").partition(" on ")[0] for node in campaign.nodes if is_root_mount(node.mount)}
-    targets = {name: target.directory for name, target in about.targets.items()}
-    in_memory = {name: directory for name, directory in targets.items() if _find_memory(campaign, name)}
-    on_root = {
-        name: directory
-        for name, directory in targets.items()
-        if name not in in_memory and any(source in root for _, source in _sources(campaign, name))
-    }
+    in_memory, on_root = {}, {}
+    for name, target in about.targets.items():
+        if _is_memory(campaign, name):
+            in_memory[name] = target.directory
+        elif any(source in root for _, source in _sources(campaign, name)):
+            on_root[name] = target.directory
     if in_memory:
         text = f"{describe_targets(in_memory)} {_be(in_memory)} in memory: the figures are of memory, not of storage"
         yield Cause("note", text, remedy="measure a directory on the storage", anchor="provenance")
@@ -251,8 +246,7 @@ def _find_cautions(campaign: Campaign) -> Iterator[Cause]:
         yield Cause("note", text, anchor="provenance")
 
 
-def _find_memory(campaign: Campaign, target: str) -> bool:
-    """Whether a target is in memory."""
+def _is_memory(campaign: Campaign, target: str) -> bool:
     return any(kind and fs_types.lookup(kind).memory for kind, _ in _sources(campaign, target))
 
 
@@ -283,7 +277,7 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], shares: Publishe
     causes = find_causes(campaign, results)
     odd = [*_compare_targets(campaign, results), *([checked.sentence] if checked and checked.odd else [])]
     stand_out = sentences.choose_findings(said, _FINDINGS - len(odd))
-    examples = any(_find_memory(campaign, name) for name in about.targets)
+    examples = any(_is_memory(campaign, name) for name in about.targets)
     return {
         "about": about,
         "measured": formats.span(row.started for row in campaign.rows if row.started),

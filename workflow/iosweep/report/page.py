@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from iosweep.analysis import acceptance, caveats, formats
-from iosweep.analysis.summary import summarize_campaign
+from iosweep.analysis.summary import count_results, summarize_campaign
 from iosweep.files import safe_paths
 from iosweep.report import answer, drawing, quality, results_table, system
 from iosweep.report.figures import figures
@@ -161,7 +161,7 @@ def render(results: Path) -> str:
         rows=len(campaign.rows),
         shown=len(summary),
         constant=results_table.describe_constant(summary),
-        having=results_table.count_outcomes(summary),
+        counts=count_results(summary),
         metadata=results_table.make_metadata_tables(campaign, summary),
         checks=quality.summarize_checks(campaign.checks),
         coverage=quality.count_coverage(about.sweeps, summary),

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from iosweep.analysis import caveats, formats
-from iosweep.analysis.summary import (
-    PointSummary,
-)
+from iosweep.analysis.summary import PointSummary, count_results
 from iosweep.config.sweeps import RepetitionRule
 from iosweep.judge.findings import ROOTS
 from iosweep.plan.model import SweepFacts
 from iosweep.tables.reader import PRECISE, Campaign, CheckRow, ResultRow
 
 # checks and coverage
-
-#: Outcomes of a point, the most urgent last.
-_OUTCOMES = ("valid", "unneeded", "left", "missing", "suspect", "invalid")
 
 #: Point, phase and repetition.
 Phase = tuple[str, str, int | None]
@@ -90,12 +86,10 @@ def find_open_checks(checks: Iterable[CheckRow]) -> dict[Phase, list[str]]:
     return opened
 
 
-def count_coverage(sweeps: Iterable[SweepFacts], results: Iterable[PointSummary]) -> dict[str, Counter[str]]:
-    """Sweep -> outcome -> number of points. A point has the outcome of its worst phase."""
-    states: dict[str, str] = {}
-    for result in results:
-        states[result.point] = max(result.state, states.get(result.point, "valid"), key=_OUTCOMES.index)
-    return {sweep.name: Counter(states[point] for point in sweep.points if point in states) for sweep in sweeps}
+def count_coverage(sweeps: Iterable[SweepFacts], results: Sequence[PointSummary]) -> dict[str, dict[str, int]]:
+    """Sweep -> outcome -> number of results."""
+    of_point = {point: list(members) for point, members in groupby(results, lambda result: result.point)}
+    return {sweep.name: count_results(r for point in sweep.points for r in of_point.get(point, ())) for sweep in sweeps}
 
 
 @dataclass(frozen=True)

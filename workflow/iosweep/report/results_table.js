@@ -146,8 +146,8 @@ function visible() {
   // Words are looked for at the start of words: "read" is not to find the sweep "threads".
   const wanted = state.text.toLowerCase().split(/\s+/).filter(Boolean)
     .map((word) => new RegExp(`(?<![a-z0-9])${word.replace(/[^a-z0-9]/g, "\\$&")}`));
-  const found = entries.filter(({haystack, details: {outcomes}}) =>
-    (!state.verdict || outcomes.includes(state.verdict)) && wanted.every((word) => word.test(haystack)));
+  const found = entries.filter(({haystack, row: [verdict]}) =>
+    (!state.verdict || verdict === state.verdict) && wanted.every((word) => word.test(haystack)));
   if (state.sort === null) return found;
   const sign = state.descending ? -1 : 1;
   return found.sort((a, b) => compare(a.row[state.sort], b.row[state.sort], sign));

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,6 @@ from iosweep.analysis.acceptance import PublishedShares
 from iosweep.analysis.formats import Unit
 from iosweep.analysis.slices import axes_of, split
 from iosweep.analysis.summary import (
-    OUTCOMES,
     PointSummary,
     distinct,
     distinct_or_unknown,
@@ -90,7 +88,6 @@ class Details(Struct, frozen=True):
     each: bool
     reasons: tuple[str, ...]
     published: list[str]
-    outcomes: tuple[str, ...]
     repetitions: list[list[Cell]]
     evidence: dict[str, list[int]]
 
@@ -173,12 +170,6 @@ def _values(results: Iterable[PointSummary], name: str) -> dict[Value, None]:
 def _is_words(option: Option) -> bool:
     """Whether the values are words, not numbers."""
     return option.kind in ("flag", "choice")
-
-
-def count_outcomes(results: Iterable[PointSummary]) -> dict[str, int]:
-    """Outcome -> number of results with a repetition that has it."""
-    counts = Counter(one for result in results for one in result.outcomes)
-    return {one: counts[one] for one in OUTCOMES}
 
 
 #: Reads a cell of a column.
@@ -369,7 +360,6 @@ def _details(result: PointSummary, shares: PublishedShares, opened: Mapping[Phas
         each=result.nodes > 1 and not formats.is_mpi(result.tool),
         reasons=result.reasons,
         published=[share.text for share in shares.get((result.point, result.phase), ())],
-        outcomes=result.outcomes,
         repetitions=[[read(row) for _, read in _REPETITION] for row in result.rows if row.repetition is not None],
         evidence=evidence,
     )
