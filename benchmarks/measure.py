@@ -34,8 +34,6 @@ class Size:
     report_rows: int = 1000
     slurm_rounds: int = 4
     slurm_repetitions: int = 10
-    long_pairs: int = 20  # of 5 s; 0: left out
-    sleepers: int = 5  # of sampling.SLEEPERS
     campaigns: int = 10  # side by side, for each loss
     honest: tuple[int, int] = (2, 3)  # repetitions of short phases and of long ones
     judged: bool = True  # False: too small to say whether a budget is met
@@ -53,7 +51,6 @@ QUICK = Size(
     report_rows=200,
     slurm_rounds=2,
     slurm_repetitions=3,
-    long_pairs=0,
     campaigns=2,
     honest=(1, 0),
     judged=False,
@@ -62,9 +59,7 @@ SIZES = {
     size.name: size
     for size in (
         DEFAULT,
-        replace(
-            DEFAULT, name="full", fidelity_rounds=100, rounds=5, merged_in_full=100_000, slurm_rounds=10, long_pairs=40
-        ),
+        replace(DEFAULT, name="full", fidelity_rounds=100, rounds=5, merged_in_full=100_000, slurm_rounds=10),
         QUICK,
         replace(
             QUICK,
@@ -77,7 +72,6 @@ SIZES = {
             report_rows=50,
             slurm_rounds=1,
             slurm_repetitions=2,
-            sleepers=2,
             honest=(0, 0),
         ),
     )

@@ -23,14 +23,12 @@ import measure
 import merging
 import planning
 import reporting
-import sampling
 import scale
 import side_by_side
 from measure import CannotRun, Row, Size
 
 BENCHMARKS: dict[str, Callable[[Size, Path], Iterator[Row]]] = {
     "fidelity": fidelity.run,
-    "sampling": sampling.run,
     "idle": harness.idle,
     "real": harness.real,
     "plan": planning.run,
