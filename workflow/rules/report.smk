@@ -7,7 +7,7 @@ rule damaged:
         temp(touch(RESULTS / "damaged.{what}")),
     localrule: True
     message:
-        "tables and report are made again"
+        "damaged: tables and report are made again"
 
 
 rule tables:
