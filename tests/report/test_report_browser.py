@@ -213,6 +213,7 @@ def test_figures_are_legible_in_the_dark_and_can_be_saved(show: Open, demo: Path
     assert "invert" in tab.evaluate(FILTER)
     tab.emulate_media(media="print")
     assert (tab.evaluate(GROUND), tab.evaluate(FILTER)) == (light, "none")
+    assert tab.locator("#table").is_visible()
     tab.emulate_media(media="screen", color_scheme="dark")
     tab.locator("#theme").click()
     assert tab.evaluate(GROUND) != "rgb(20, 24, 28)"
@@ -243,6 +244,7 @@ def test_a_comparison_is_drawn_and_fits_in_light_and_dark(show: Open, tmp_path: 
         tab = show(page, "svg", viewport={"width": width, "height": 900}, color_scheme=scheme)
         assert tab.evaluate(WIDTH) == width
         assert tab.locator("svg[role=img]").count() > 0
+        assert {side.is_visible() for side in tab.locator("td[data-side]").all()} == {True}
         assert tab.locator("img").count() == 0
 
 

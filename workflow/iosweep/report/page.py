@@ -158,8 +158,6 @@ def render(results: Path) -> str:
         sweeps=[(sweep, [figure for figure in drawings if figure.sweep == sweep.name]) for sweep in about.sweeps],
         of_nodes=[figure for figure in drawings if not figure.sweep],
         columns_of=drawing.columns,
-        rows=len(campaign.rows),
-        shown=len(summary),
         constant=results_table.describe_constant(summary),
         counts=count_results(summary),
         metadata=results_table.make_metadata_tables(campaign, summary),

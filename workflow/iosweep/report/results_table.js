@@ -1,10 +1,13 @@
 // The table of results: filter, sort, open a row, save as CSV. It never scrolls sideways: columns that do not fit into
-// the window are folded into the detail of their rows, parameters into the cell of the phase as well.
+// the window are folded into the detail of their rows, parameters into the cell of the phase as well. In a narrow window
+// a row is a card (page.css).
 
 const table = document.getElementById("table");
 const {columns, rows, details, repetition_columns: repetitionColumns} = report.table;
 const FEW = 100; // rows that are shown at first: laying out thousands takes seconds
-const OPENER = 34, WIDEST = 150; // widths in px: of the first column, and of a column whose text wraps
+// Widths in px: of the first column, of a column whose text wraps, of the widest table of cards, and of paper.
+const OPENER = 34, WIDEST = 150, CARDS = 730, PAPER = 845;
+const PRINTED = 300; // rows on paper
 const state = {text: "", verdict: "", sort: null, descending: false, most: FEW, shown: [], version: 0};
 
 const entries = rows.map((row, index) => ({
@@ -39,6 +42,7 @@ const widths = (() => {
 // Columns that fit into a width, in their order; those of the lowest rank come first.
 function fitting(width) {
   const order = columns.map((_, i) => i).sort((a, b) => (columns[a].rank ?? 0) - (columns[b].rank ?? 0) || a - b);
+  if (width < CARDS) return order.filter((i) => !columns[i].parameter && (columns[i].rank ?? 0) < 5).sort((a, b) => a - b);
   let room = width - OPENER;
   return order.filter((i) => {
     const fits = !columns[i].rank || widths[i] <= room;
@@ -67,7 +71,8 @@ function cell(value, column, folded = "") {
   }
   if (column.type === "point") return element("td", {class: "point"}, text);
   const kind = NUMERIC.includes(column.type) ? "number" : column.type;
-  return element("td", {class: kind}, column.type === "phase" ? element("span", {}, text) : text, folded ? element("small", {}, folded) : null);
+  const label = value === null || !NUMERIC.includes(column.type) ? {} : {"data-label": [column.title, column.unit].filter(Boolean).join(" ")};
+  return element("td", {class: kind, ...label}, column.type === "phase" ? element("span", {}, text) : text, folded ? element("small", {}, folded) : null);
 }
 
 // Parameters without a column of their own, as text: they tell rows apart.
@@ -167,8 +172,9 @@ function show() {
   table.tBodies[0].replaceChildren(...list);
   const more = document.getElementById("more");
   more.hidden = found.length <= state.most;
-  more.textContent = `Show all ${found.length.toLocaleString("en")} (the first ${state.most} are shown)`;
-  document.getElementById("shown").textContent = `${found.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")}`;
+  more.textContent = `Show all ${found.length.toLocaleString("en")}`;
+  const counted = `${found.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")}`;
+  document.getElementById("shown").textContent = more.hidden ? counted : `${counted}, here the first ${state.most}`;
   for (const button of document.querySelectorAll("#verdicts button")) {
     button.setAttribute("aria-pressed", String(button.dataset.verdict === state.verdict));
   }
@@ -210,6 +216,14 @@ function fit() {
   layOut(table.parentElement.clientWidth);
   show();
 }
+
+addEventListener("beforeprint", () => {
+  state.before = state.most;
+  state.most = PRINTED;
+  layOut(PAPER);
+  show();
+});
+addEventListener("afterprint", () => { state.most = state.before; fit(); });
 
 document.getElementById("filter").addEventListener("input", (event) => { state.text = event.target.value; show(); });
 document.getElementById("more").addEventListener("click", () => { state.most = Infinity; show(); });
