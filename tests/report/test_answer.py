@@ -142,7 +142,7 @@ class TestCauses:
 
     def test_each_cause_is_said_once_with_its_results_its_range_and_what_to_do(self) -> None:
         others = [
-            f"other processes used {n}% of the CPU time ({name} {n}%)"
+            f"other processes used {n} % of the CPU time ({name} {n} %)"
             for n, name in ((31, "cc1"), (88, "dd"), (40, "dd"))
         ]
         rows = [row(point=str(n), verdict="suspect", reasons=reason) for n, reason in enumerate(others)]
@@ -156,7 +156,7 @@ class TestCauses:
             ("invalid", 1, "no space left"),
             ("missing", 1, "fio is not installed"),
             ("left", 1, "not measured yet"),
-            ("suspect", 3, "other processes used 31 to 88% of the CPU time (mostly dd)"),
+            ("suspect", 3, "other processes used 31 to 88 % of the CPU time (mostly dd)"),
         ]
         assert found[3].remedy == "measure on idle nodes"
 

@@ -29,6 +29,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean `{near[0]}`?" if near else ""
 
 
+def human_percent(share: float, sign: str = "") -> str:
+    """`9 %`; with sign "+" `+9 %`."""
+    return f"{100 * share:{sign},.0f} %"
+
+
 def human_count(count: int, one: str, many: str | None = None) -> str:
     """A number with its noun: 1 point, 24 points, 1,200 points."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

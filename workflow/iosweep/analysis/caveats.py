@@ -21,15 +21,15 @@ from iosweep.text import human_count, shortened
 _LONGEST = 220
 #: Outcome -> what to do about it, if the check that failed has no remedy.
 _NEXT = {
-    "invalid": "once that is mended, `iosweep rerun --invalid` has them measured again",
-    "missing": "once that is mended, run the same command again",
+    "invalid": "fix that, then `iosweep rerun --invalid` and run the same command again",
+    "missing": "fix that and run the same command again",
     "left": "run the same command again",
 }
 
 VERDICT_MEANINGS = {
     "valid": "Every check that could be made passed.",
     "suspect": "A check that casts doubt on the number failed. The number is used, and drawn hollow in the figures.",
-    "invalid": "A failed check shows that the number is wrong. It is in results.csv, and in no mean and no figure.",
+    "invalid": "A failed check shows that the number is wrong. It is in results.csv, but in no mean and no figure.",
     "missing": "Not measured, with the reason.",
     "left": "Not measured yet: the next run of snakemake measures it.",
     "unneeded": "Skipped: its ramp gained nothing certain before it, or its tool is optional and not installed.",

@@ -17,6 +17,7 @@ from iosweep.judge.findings import NOT_APPLICABLE, Check, failed, join_reasons, 
 from iosweep.judge.statistics import Estimate, Round, Sample
 from iosweep.plan.model import Point
 from iosweep.store.record import Finding, JudgedPhase, RecordHead
+from iosweep.text import human_percent
 
 #: Verdicts of the repetitions that count toward a figure.
 COUNTED = frozenset({"valid", "suspect"})
@@ -131,11 +132,13 @@ def precise(figure: RepeatedFigure, estimate: Estimate | None) -> Finding:
     if not count:
         return NOT_APPLICABLE
     if duplicates:
-        return failed(f"{duplicates + 1} of its {count} repetitions have the same figures: one report, counted again")
+        return failed(
+            f"{duplicates + 1} of its {count} repetitions have identical figures: one report was counted again"
+        )
     if count < statistics.MIN_REPETITIONS:
-        return unchecked("one repetition" if count == 1 else f"{count} repetitions: at least 3 have an interval")
+        return unchecked("one repetition" if count == 1 else f"{count} repetitions: an interval needs 3")
     if not figure.comparable:
-        return unchecked("the repetitions ran on different nodes: they are not repetitions of one thing")
+        return unchecked("the repetitions ran on different nodes, so they do not compare")
     if estimate is None or figure.sample is None:
         return unchecked("a repetition has a figure of zero")
     width = f"± {100 * estimate.half_width_share:.1f} % (n = {count})"
@@ -143,7 +146,9 @@ def precise(figure: RepeatedFigure, estimate: Estimate | None) -> Finding:
         return passed(f"{grade}: {width}")
     if statistics.is_scattered(figure.sample):
         excess = max(figure.values.values()) / min(figure.values.values()) - 1
-        return failed(f"not repeatable: {count}{' fresh' * figure.confirms} repetitions differ by {excess:.0%}")
+        return failed(
+            f"not repeatable: {count}{' fresh' * figure.confirms} repetitions differ by {human_percent(excess)}"
+        )
     return unchecked(f"too few repetitions to tell how much they scatter{f': {width}' if estimate.tells else ''}")
 
 

@@ -190,9 +190,9 @@ def rank_reasons(groups: Iterable[Iterable[str]]) -> list[RankedReason]:
     return [reason for _, reason in sorted(ranked, key=lambda entry: (entry[0], -len(entry[1].having)))]
 
 
-#: A number with its unit, and the list of the processes that used most: ` (dd of eve 48%, cc1 10%)`.
+#: A number with its unit, and the list of the processes that used most: ` (dd of eve 48 %, cc1 10 %)`.
 _QUANTITY = re.compile(r"(\d+(?:,\d{3})*(?:\.\d+)?)( ?[KMGTP]i?B\b| ?[nµm]?s\b| ?%)?")
-_PROCESSES = re.compile(r" \((\S+)[^()]* \d+%\)")
+_PROCESSES = re.compile(r" \((\S+)[^()]* \d+ %\)")
 _PREFIXES = {prefix: 1024.0**power for power, prefix in enumerate(" KMGTP")} | {"n": 1e-9, "µ": 1e-6, "m": 1e-3}
 
 

@@ -13,7 +13,7 @@ from iosweep.judge.agreement import COUNTED
 from iosweep.node.cpus import CONFIGURATION, Overlap, listed, named, overlap, parse
 from iosweep.report.results_table import SummaryCell, Table, TableRow
 from iosweep.tables.reader import Campaign, CheckRow, NodeRow, ResultRow
-from iosweep.text import human_count, some
+from iosweep.text import human_count, human_percent, some
 from iosweep.tools.axes import TRANSFER_SIZE
 
 #: Share of available memory below which a note is shown.
@@ -226,7 +226,7 @@ def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck
     if len(hosts) > 1:
         cells = []
         for result, _, test in tests:
-            allowed = () if test.allowed is None else (f"± {_percent(test.allowed)} allowed",)
+            allowed = () if test.allowed is None else (f"± {human_percent(test.allowed)} allowed",)
             cells.append(SummaryCell(_quantity(result, test.median) if test.values else "", allowed, ""))
         rows.append(TableRow("median of the nodes", tuple(cells)))
     for host in [*odd, *(host for host in hosts if host not in odd)]:
@@ -236,7 +236,7 @@ def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck
             figure, share = "", ""
             if host in test.values:
                 figure, ratio = _quantity(result, test.values[host]), test.ratio(host)
-                share = f"{('slow ' if ratio < 1 else 'fast ') if test.stands_out(host) else ''}{_percent(ratio)}"
+                share = f"{('slow ' if ratio < 1 else 'fast ') if test.stands_out(host) else ''}{human_percent(ratio)}"
             cells.append(SummaryCell(figure, (share,) if share else (), worst(verdicts) if verdicts else ""))
         rows.append(TableRow(host, tuple(cells)))
     table = Table(SUITE, "", tuple(title[:1].upper() + title[1:] for _, title, _ in tests), tuple(rows))
@@ -253,7 +253,7 @@ def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck
 def _find_odd(tests: Sequence[tuple[PointSummary, str, NodeComparison]]) -> dict[str, list[str]]:
     """Nodes that stand out -> their share of the median in these tests. What is furthest from it comes first."""
     shares = sorted(
-        (-abs(test.ratio(host) - 1), formats.natural(host), host, f"{_percent(test.ratio(host))} in {title}")
+        (-abs(test.ratio(host) - 1), formats.natural(host), host, f"{human_percent(test.ratio(host))} in {title}")
         for _, title, test in tests
         for host in filter(test.stands_out, test.values)
     )
@@ -281,10 +281,6 @@ def _sentence(hosts: Sequence[str], odd: Mapping[str, Sequence[str]], enough: bo
 
 def _quantity(result: PointSummary, value: float) -> str:
     return formats.quantity(value, formats.units_of(result.metric, result.kind))
-
-
-def _percent(ratio: float) -> str:
-    return f"{100 * ratio:,.0f} %"
 
 
 def without_node_check(campaign: Campaign, results: Sequence[PointSummary]) -> list[PointSummary]:

@@ -9,6 +9,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Literal, get_args
 
+from iosweep.text import human_percent
+
 #: A value of a row that a tool's reader makes.
 Cell = str | int | float | bool
 
@@ -100,7 +102,7 @@ def too_short_to_be_steady(time_s: float, shortest_s: float = SHORTEST_STEADY_S)
     """The reason why a timed phase of `time_s` seconds does not show whether its rate is steady; "" where it does."""
     if time_s >= shortest_s:
         return ""
-    return f"phases of {time_s:g} s are too short to judge steadiness: {shortest_s:g} s or more are needed"
+    return f"phases of {time_s:g} s are too short to show a steady rate: {shortest_s:g} s or more are needed"
 
 
 #: Share of what was asked for that may be exceeded: of a worker's time no I/O takes more than all, but rates and times
@@ -131,8 +133,8 @@ def waits_at_submission(ops_per_s: float, latency_s: float, completion_s: float,
     if share < _SUBMITTING:
         return ""
     return (
-        f"the workers spent {min(share, 1):.0%} of their time submitting I/Os: without O_DIRECT libaio waits for each,"
-        " whatever the queue depth"
+        f"the workers spent {human_percent(min(share, 1))} of their time submitting I/Os: without O_DIRECT libaio waits"
+        " for each, whatever the queue depth"
     )
 
 

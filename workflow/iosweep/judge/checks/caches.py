@@ -14,7 +14,7 @@ from iosweep.tools import Parsed
 from iosweep.units import human_size
 
 _UNKNOWN_DEVICE = "what is below the file system is not known: ZFS counts nothing, and a loop device may be cached"
-_SELF_READ = unchecked("nodes read what they had written themselves, past their caches (O_DIRECT)")
+_SELF_READ = unchecked("nodes read what they had written themselves, bypassing their caches (O_DIRECT)")
 
 
 def client_cache(s: Observation) -> Finding:
@@ -28,9 +28,9 @@ def client_cache(s: Observation) -> Finding:
         return NOT_APPLICABLE  # whether writes reach the storage is `durable`
     if direct and s.run.exit_code:
         return unchecked("the run failed")
-    accepted = f"O_DIRECT was accepted, and is no proof on {s.fstype or 'an unknown file system'}: {doubt}"
+    accepted = f"O_DIRECT was accepted, which proves nothing on {s.fstype or 'an unknown file system'}: {doubt}"
     if not s.parsed.evidence.confirms("o_direct"):
-        accepted = "O_DIRECT was asked for, and the tool does not say that it used it"
+        accepted = "O_DIRECT was requested, but the tool does not say that it used it"
     elif direct and doubt is None:
         return passed("the tool says that it used O_DIRECT, and the file system accepted it")
     if not s.phase.reads:
@@ -44,10 +44,11 @@ def client_cache(s: Observation) -> Finding:
     if direct and (ratio < 2 or len(memories) < s.point.nodes):
         return unchecked(accepted)
     if ratio < 2:
-        amount = f"of {human_size(unique[host])} on {host} with {human_size(memories[host])} of memory{_in_passes(s)}"
+        amount = f"{human_size(unique[host])} were read{_in_passes(s)} without O_DIRECT on {host}, which has"
+        amount += f" {human_size(memories[host])} of memory"
         if s.phase.random and all(size >= 2 * memories[h] for h in memories if unique[h] < 2 * memories[h]):
-            return unchecked(_explain_random(f"reads without O_DIRECT {amount}", size))
-        return failed(f"reads without O_DIRECT {amount}")
+            return unchecked(_explain_random(amount, size))
+        return failed(amount)
     if len(memories) < s.point.nodes:
         unknown = ", ".join(sorted(set(unique) - set(memories))[:SHOWN_NODES])
         return unchecked(f"the memory of {unknown or 'the nodes'} is not known")
@@ -74,7 +75,7 @@ def server_cache(s: Observation) -> Finding:
     if not cache or unique >= 2 * cache:
         return passed(f"{human_size(unique)} were read{_in_passes(s)}, against {memory}")
     if s.phase.random and size >= 2 * cache:
-        return unchecked(_explain_random(f"reads of {human_size(unique)} with {memory}{_in_passes(s)}", size))
+        return unchecked(_explain_random(f"{human_size(unique)} were read{_in_passes(s)}, against {memory}", size))
     return failed(
         f"{human_size(unique)} were read{_in_passes(s)}: less than twice the servers' memory ({human_size(cache)})"
     )
@@ -95,7 +96,7 @@ def _in_passes(s: Observation) -> str:
 
 def _explain_random(reads: str, size: int) -> str:
     """Why random reads prove nothing. `size`: bytes of the files over which they are spread."""
-    return f"random {reads}: memory could hold all that, but no more than half of the {human_size(size)} of files"
+    return f"{reads}: random reads of {human_size(size)} of files, of which memory holds half at most"
 
 
 def _files_bytes(s: Observation) -> int:
@@ -132,7 +133,7 @@ def other_reader(s: Observation) -> Finding:
         return unchecked(f"one node reads what it wrote itself{caveat}")
     readers = s.run.files.self_readers
     if readers and not s.point.options.get("o_direct"):
-        return failed(f"{', '.join(readers)} read what they had written themselves, and not past their caches")
+        return failed(f"{', '.join(readers)} read through their caches what they had written themselves")
     if not shifts:
         if readers is None:
             return unchecked("it is not known which node wrote what it reads")
@@ -178,10 +179,10 @@ def reached(s: Observation) -> Finding:
     """
     in_memory = fs_types.lookup(s.fstype).memory
     if in_memory and s.target.type == s.fstype:
-        return unchecked(f"the target is memory ({s.fstype}), as target.type says: nothing gets to a device")
+        return unchecked(f"the target is in memory ({s.fstype}), as target.type says: nothing reaches a device")
     memory = s.fstype if in_memory else next((moved.memory for moved in s.run.moved.values() if moved.memory), "")
     if memory:
-        return failed(f"the target is memory ({memory}): nothing gets to a device")
+        return failed(f"the target is in memory ({memory}): nothing reaches a device")
     if s.phase.kind == "metadata":
         return NOT_APPLICABLE
     if s.run.exit_code:
@@ -202,8 +203,8 @@ def reached(s: Observation) -> Finding:
             if expected and seen_written is not None:
                 share, amount = seen_written / expected, f"{_size(written)} written"
                 if expected < written:
-                    amount = f"{_size(expected)} or more that differ among {amount}"
-                shares.append((share, f"{prefix}{_percent(share)} of {amount} got to {place}", doubt))
+                    amount = f"at least {_size(expected)} without overwrites ({amount})"
+                shares.append((share, f"{prefix}{_percent(share)} of {amount} reached {place}", doubt))
         if len(shares) == count:
             return unchecked(_explain_no_counter(s, host, moved, bool(read or expected)))
     if not shares:
@@ -257,7 +258,7 @@ def _traffic_counters(s: Observation, moved: Sequence[Moved]) -> Iterator[_Traff
         doubt = _UNKNOWN_DEVICE
     if kind.block and trusts(s, "tool"):
         tool_bytes = _read_and_written(moved, "tool_read_bytes", "tool_written_bytes")
-        place = "block devices, by the kernel's account of the tool"
+        place = "block devices, by the kernel's counters of the tool's I/O"
         yield _TrafficCounter(place, *tool_bytes, doubt if _calibrated(s, "tool") is None else "")
     devices = ", ".join(dict.fromkeys(node.device for node in moved if node.device))
     if devices and trusts(s, "device"):

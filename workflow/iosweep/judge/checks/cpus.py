@@ -28,7 +28,7 @@ def pinned(s: Observation) -> Finding:
     """Every rank and worker kept to the CPUs that it was bound to, by the affinity masks of its threads."""
     record = s.run.cpus
     if not record:
-        return unchecked("masks were not looked at")
+        return unchecked("CPU masks were not read")
     if record.planned is None:
         return unchecked(f"nothing was bound (pinning: {record.pinning})")
     wrong = [(n, text) for n in record.nodes for text in _find_unbound(n, record.planned)]
@@ -39,10 +39,10 @@ def reserved_cpus(s: Observation) -> Finding:
     """No thread of the tool or of iosweep was allowed on a CPU that the file system reserves."""
     record = s.run.cpus
     if not record:
-        return unchecked("masks were not looked at")
+        return unchecked("CPU masks were not read")
     nodes = record.nodes
     if unknown := [n for n in nodes if n.reserved is None]:
-        return unchecked(f"{_hosts(unknown[0])}: unknown which CPUs {', '.join(unknown[0].by)} keeps")
+        return unchecked(f"{_hosts(unknown[0])}: it is unknown which CPUs {', '.join(unknown[0].by)} reserves")
     if not any(n.reserved for n in nodes):
         return NOT_APPLICABLE
     reserved = (f"{named(parse(n.reserved or ''))} ({', '.join(n.by)})" for n in nodes[:SHOWN_NODES])
@@ -53,9 +53,9 @@ def reserved_cpus(s: Observation) -> Finding:
             *most, last = [_count_and_role(process) for process, _ in violations]
             culprits = f"{', '.join(most)} and {last}" if most else last
             cpus = frozenset().union(*(cpus for _, cpus in violations))
-            verb = "it is" if len(cpus) == 1 else "they are"
-            wrong.append((node, f"{culprits} could run on {named(cpus)}; {verb} reserved ({', '.join(node.by)})"))
-    return _conclude(s, wrong, f"none of them allowed on {', '.join(dict.fromkeys(reserved))}")
+            verb = "is" if len(cpus) == 1 else "are"
+            wrong.append((node, f"{culprits} could run on {named(cpus)}, which {verb} reserved ({', '.join(node.by)})"))
+    return _conclude(s, wrong, f"none was allowed on {', '.join(dict.fromkeys(reserved))}")
 
 
 def reserved_agree(s: Observation) -> Finding:
@@ -82,7 +82,7 @@ def _conclude(s: Observation, wrong: Sequence[tuple[NodesCpus, str]], proof: str
             counts[process.role] += process.count * len(node.hosts) if process.masks else 0
     kinds = " and ".join(human_count(counts[kind], kind) for kind in ("rank", "worker", "helper") if counts[kind])
     hosts, looks = sum(len(n.hosts) for n in nodes), min(n.looks for n in nodes)
-    return passed(f"{kinds} on {human_count(hosts, 'node')} looked at {human_count(looks, 'time')} or more, {proof}")
+    return passed(f"{kinds} on {human_count(hosts, 'node')}, read {human_count(looks, 'time')} or more: {proof}")
 
 
 def _join_sentences(wrong: Sequence[tuple[NodesCpus, str]]) -> str:
@@ -99,16 +99,16 @@ def _find_unbound(node: NodesCpus, bound: Mapping[str, int]) -> Iterator[str]:
     for process in node.processes:
         if process.role in ("helper", "agent"):
             if (allowed := _allowed(process)) - usable:
-                yield f"{_count_and_role(process)} could run on {named(allowed)}, usable are {named(usable)}"
+                yield f"{_count_and_role(process)} could run on {named(allowed)}, but only {named(usable)} may be used"
         elif process.masks:
             mask = process.masks[0]
             counts[process.role, mask] += process.count
             if mask not in bound or _allowed(process) != parse(mask):
                 masks = [named(parse(mask)) for mask in dict.fromkeys((*process.masks, *process.thread_masks))]
-                yield f"{_count_and_role(process)} could run on {' and '.join(masks)}, unlike its binding"
+                yield f"{_count_and_role(process)} could run on {' and '.join(masks)}, contrary to its binding"
     for (role, mask), count in counts.items():
         if mask in bound and count > bound[mask]:
-            yield f"{human_count(count, role)} could run on {named(parse(mask))}, where {bound[mask]} should"
+            yield f"{human_count(count, role)} could run on {named(parse(mask))}, where only {bound[mask]} should"
 
 
 def _count_and_role(process: Processes) -> str:
@@ -129,19 +129,21 @@ def _explain_unproven(s: Observation, nodes: Sequence[NodesCpus]) -> str | None:
     runtime_s = s.parsed.figures.get("runtime_s")
     for node in nodes:
         if node.seen < node.expected:
-            return f"{_hosts(node)}: {node.seen} of {node.expected} ranks or workers were seen at once"
+            return f"{_hosts(node)}: only {node.seen} of {node.expected} ranks or workers were seen at the same time"
         proven = sum(p.count for p in node.processes if p.role in ("rank", "worker") and p.masks)
         if proven < node.expected:
-            return f"{_hosts(node)}: masks of {proven} of {node.expected} ranks or workers were read"
+            return f"{_hosts(node)}: masks of only {proven} of {node.expected} ranks or workers were read"
         if node.looks < LOOKS:
-            return f"{_hosts(node)}: looked at {human_count(node.looks, 'time')} only; {LOOKS} looks are needed"
+            return (
+                f"{_hosts(node)}: masks were read only {human_count(node.looks, 'time')}; {LOOKS} readings are needed"
+            )
         if runtime_s is not None and node.gap_s > max(_LONG_S, runtime_s / 2):
-            return f"{_hosts(node)}: no look for {node.gap_s:g} s of {runtime_s:g} s"
+            return f"{_hosts(node)}: no mask was read for {node.gap_s:g} s of {runtime_s:g} s"
         # several phases share a command: three readings must fall into this phase even with the longest pause between
         if tools()[s.point.tool].together and (runtime_s is None or runtime_s < LOOKS * node.gap_s):
             took = "its duration is unknown" if runtime_s is None else f"it took {runtime_s:.3g} s"
-            apart = f"looks are up to {node.gap_s:g} s apart"
-            return f"{_hosts(node)}: the phase is too short to be looked at {LOOKS} times: {took}, {apart}"
+            apart = f"readings are up to {node.gap_s:g} s apart"
+            return f"{_hosts(node)}: the phase is too short to read masks {LOOKS} times: {took}, {apart}"
     return None
 
 

@@ -20,7 +20,7 @@ def data_complete(s: Observation) -> Finding:
     if files.role == "fresh":
         return NOT_APPLICABLE
     if files.wrong is None:
-        return unchecked("the files were not looked at")
+        return unchecked("the files were not examined")
     if files.wrong:
         return not_run(s.run.not_run or "; ".join(files.wrong))  # the tool is not started on such files
     return passed(f"{files.files} files of {human_size(files.file_size_bytes)}, all of full size")
@@ -37,7 +37,7 @@ def no_holes(s: Observation) -> Finding:
         case "none":
             return passed("no holes; the file system reports those of a sparse file")
         case "found":
-            return failed("unwritten extents: reading them does not touch the storage")
+            return failed("the files have unwritten extents: reading those does not touch the storage")
         case other:
             return unchecked(str(other or "not looked at"))
 
@@ -53,7 +53,7 @@ def unchanged(s: Observation) -> Finding:
         reason = f"the files changed while they were read: {'; '.join(files.changed)}"
         return failed(f"{reason}; they are written anew before their next use", retry=True)
     if files.changed is None or files.unclear:
-        return unchecked(files.unclear or "the files were not looked at again")
+        return unchecked(files.unclear or "the files were not examined again")
     how = "of full size" if s.phase.writes else "the same files with the same times"
     return passed(f"{how} after the phase" + (", without holes" if files.holes == "none" else ""))
 
@@ -95,16 +95,16 @@ def durable(s: Observation) -> Finding:
     if not_flushed := s.parsed.evidence.not_flushed:
         return failed(f"writes were not flushed inside the timing: {not_flushed}")
     if not s.parsed.evidence.confirms("fsync"):
-        return unchecked("a flush at the end was asked for, and the tool does not report that option")
+        return unchecked("a flush at the end was requested, but the tool does not report that option")
     written, size = s.parsed.figures.get("bytes_written"), s.point.volume_bytes
     if written and written > size and not s.point.options.get("o_direct"):
         # pages that are overwritten before they are flushed reach the storage once
         return failed(
             f"{human_size(written)} were written through the page cache into {human_size(size)} of files, and flushed"
-            " once, at the end: what was written over meanwhile may not have reached the storage"
+            " once, at the end: data that was overwritten before may never have reached the storage"
         )
     if any(moved.device_flushes == 0 for moved in s.run.moved.values()):
-        return failed("a flush at the end was asked for, and the block device was never told to flush")
+        return failed("a flush at the end was requested, but the block device was never told to flush")
     return passed("flushed at the end, inside the timing")
 
 
@@ -136,7 +136,7 @@ def incompressible(s: Observation) -> Finding:
     old = min(1.0, unwritten + _UNEVEN) if unwritten > _EVEN else 0.0  # share of blocks from before the phase
     if is_new and sample.zero_bytes <= max(old, unwritten) * sample.bytes:  # such sectors may never have been written
         if sample.zero_bytes == sample.bytes:
-            return unchecked("only zeros were read back, and not all of the files was written")
+            return unchecked("only zeros were read back, and the files were not written completely")
         sample = structs.replace(sample, bytes=sample.bytes - sample.zero_bytes, zero_bytes=0)
     old = 0.0 if is_new else old
     figures = _format_sample(sample)

@@ -11,6 +11,7 @@ from iosweep.node import fs_types
 from iosweep.node.counters import Moved
 from iosweep.node.load import Other
 from iosweep.store.record import Finding
+from iosweep.text import human_percent
 from iosweep.tools import CLOCK_S, Parsed
 from iosweep.units import human_size
 
@@ -50,13 +51,13 @@ def other_load(s: Observation) -> Finding:
     if not load:
         return unchecked(f"the node's load was not read ({needs_time})")
     if load.steal > OTHER_LOAD:
-        return failed(f"the hypervisor withheld {load.steal:.0%} of the CPU time", True)
+        return failed(f"the hypervisor withheld {human_percent(load.steal)} of the CPU time", True)
     where, usage, bound = _on_node(s, load.host), "", load.bound
     if load.other is not None and load.other > OTHER_LOAD:
-        usage = f"{load.other:.0%} of the CPU time{where}{_top_processes(load.top)}"
+        usage = f"{human_percent(load.other)} of the CPU time{where}{_top_processes(load.top)}"
     elif bound and bound.other > OTHER_LOAD:
         cpus = f"CPU{'' if bound.cpus.isdecimal() else 's'} {bound.cpus}{_on_node(s, bound.host)}"
-        usage = f"{bound.other:.0%} of {cpus}, where a rank or worker was bound{_top_processes(bound.top)}"
+        usage = f"{human_percent(bound.other)} of {cpus}, where a rank or worker was bound{_top_processes(bound.top)}"
     if usage:
         if load.client is None:
             why = "its processes were not found"
@@ -68,10 +69,10 @@ def other_load(s: Observation) -> Finding:
         return unchecked(
             "the CPU time of others cannot be told from that of the kernel's threads, which are hidden here"
         )
-    by_client = f", the target's client {load.client:.0%}" if load.client else ""
-    others = f"others used {load.other:.0%}{where}{_top_processes(load.top)}{by_client}"
-    of_bound = f"; at most {bound.other:.0%} of the CPUs of a rank or worker" if bound else ""
-    return passed(f"{others}, the hypervisor withheld {load.steal:.0%} of the CPU time{of_bound}")
+    by_client = f", the target's client {human_percent(load.client)}" if load.client else ""
+    others = f"others used {human_percent(load.other)}{where}{_top_processes(load.top)}{by_client}"
+    of_bound = f"; at most {human_percent(bound.other)} of the CPUs of a rank or worker" if bound else ""
+    return passed(f"{others}, the hypervisor withheld {human_percent(load.steal)} of the CPU time{of_bound}")
 
 
 def _on_node(s: Observation, host: str) -> str:
@@ -79,8 +80,8 @@ def _on_node(s: Observation, host: str) -> str:
 
 
 def _top_processes(top: Sequence[Other]) -> str:
-    """` (NAME of USER 30%, ...)`: the other processes that used the most CPU time."""
-    each = (f"{other.name}{f' of {other.user}' if other.user else ''} {other.share:.0%}" for other in top)
+    """` (NAME of USER 30 %, ...)`: the other processes that used the most CPU time."""
+    each = (f"{other.name}{f' of {other.user}' if other.user else ''} {human_percent(other.share)}" for other in top)
     return f" ({', '.join(each)})" if top else ""
 
 
@@ -91,9 +92,11 @@ def cpu_quota(s: Observation) -> Finding:
     if not (quota := load.throttled):
         return unchecked("the control groups of a node could not be read")
     if not quota.stopped:
-        return passed("no CPU quota stopped anything")
+        return passed("no CPU quota throttled the tool")
     periods = f"{quota.stopped} of {quota.periods} periods"
-    sentence = f"a CPU quota stopped what ran{_on_node(s, quota.host)} in {periods}, for {quota.stopped_s:.2f} s in all"
+    sentence = (
+        f"a CPU quota throttled the tool{_on_node(s, quota.host)} in {periods}, for {quota.stopped_s:.2f} s in total"
+    )
     if quota.stopped > _STOPPED * quota.periods and quota.stopped_s > _STOPPED_TIME * load.window_s:
         return failed(sentence)
     return passed(sentence)

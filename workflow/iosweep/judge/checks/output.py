@@ -127,26 +127,26 @@ def workers(s: Observation) -> Finding:
         if ranks is None:
             return unchecked("the tool does not say")
         if ranks != planned:
-            hint = "was it built with another MPI than its launcher?"
-            return failed(f"the tool ran with {human_count(ranks, 'rank')}, {planned} were asked for: {hint}")
+            hint = "was it built with a different MPI than its launcher?"
+            return failed(f"the tool ran with {human_count(ranks, 'rank')} instead of {planned}: {hint}")
         if nodes != s.point.nodes:
-            return failed(f"the tool ran on {human_count(nodes, 'node')}, {s.point.nodes} were asked for")
+            return failed(f"the tool ran on {human_count(nodes, 'node')} instead of {s.point.nodes}")
         ran_on = s.run.ran_on
         if wrong := {host: ranks for host, ranks in ran_on.items() if ranks > threads or (not ranks and threads)}:
             seen_on = ", ".join(f"{ranks} on {host}" for host, ranks in sorted(wrong.items()))
-            return failed(f"{human_count(threads, 'rank')} were asked for on each node, and {seen_on} were seen")
+            return failed(f"{human_count(threads, 'rank')} were requested on each node, but {seen_on} were seen")
         return passed(f"{human_count(ranks, 'rank')} on {human_count(nodes, 'node')}, as asked")
     if s.phase.kind == "metadata" or s.point.phase_time_s is None:
         return NOT_APPLICABLE
     if evidence.tasks is not None and evidence.tasks != threads:
-        return failed(f"{human_count(evidence.tasks, 'worker')} logged I/O, {threads} were asked for")
+        return failed(f"{human_count(evidence.tasks, 'worker')} logged I/O instead of {threads}")
     worker_s = evidence.worker_seconds
     if not worker_s:
         return unchecked("the tool does not say")
     due_s = threads * s.point.nodes * s.point.phase_time_s
     if worker_s < SHORTEST * due_s:
         return failed(
-            f"the workers ran for {worker_s:.1f} s in all, {due_s:.1f} s were asked for: fewer ran, or not to the end"
+            f"the workers ran for {worker_s:.1f} s in total, not {due_s:.1f} s: some did not start, or ended early"
         )
     return passed(f"{worker_s:.1f} worker seconds of {due_s:.1f}")
 
@@ -160,7 +160,7 @@ def in_flight(s: Observation) -> Finding:
     runtime_s, clock_s = s.parsed.figures["runtime_s"], s.parsed.evidence.clock_s
     if wrong := reading.too_many_in_flight(rate, latency_s, requested, runtime_s, clock_s):
         return failed(f"rate and latency contradict each other: {wrong}")
-    return passed(f"{rate * latency_s:.2f} in flight on average, {requested} at most were asked for")
+    return passed(f"{rate * latency_s:.2f} in flight on average, of {requested} at most")
 
 
 #: The tool's clock may be ahead by this share of its runtime, the error that a figure may have, plus these seconds: the
@@ -180,16 +180,16 @@ def clock(s: Observation) -> Finding:
         return NO_OUTPUT if s.parsed == Parsed() else unchecked("the tool does not say how long it took")
     timed_s, wall_s = evidence.timed_s, s.run.wall_s if evidence.wall_s is None else evidence.wall_s
     if timed_s > wall_s * (1 + _AHEAD) + _SLACK_S:
-        return failed(f"the tool timed {timed_s:.2f} s, and all of it took {wall_s:.2f} s: its clock is fast")
+        return failed(f"the tool timed {timed_s:.2f} s, but its process took only {wall_s:.2f} s: its clock is fast")
     files = s.point.tasks * int(s.point.options.get("files_per_thread") or 1)
     startup_s = (LAUNCH_S if tools()[s.point.tool].mpi else START_S) + WORKER_S * s.point.tasks + FILE_S * files
-    times = f"the tool timed {timed_s:.2f} s of the {wall_s:.2f} s of its process"
+    times = f"the tool timed {timed_s:.2f} s of the {wall_s:.2f} s that its process took"
     other_s = wall_s - timed_s - evidence.untimed_s
     if other_s <= _BEHIND * timed_s:
         return passed(times)
     if timed_s < _COMPARABLE * startup_s or other_s <= _BEHIND * timed_s + startup_s:
-        return unchecked(f"{times}, which is too short beside its start-up (up to {human_duration(startup_s)})")
-    return failed(f"{times}: its clock is slow, it was stopped, or it did not time all that it did", retry=True)
+        return unchecked(f"{times}: too short to tell, because its start-up may take up to {human_duration(startup_s)}")
+    return failed(f"{times}: its clock is slow, it was stopped, or it did not time all of its work", retry=True)
 
 
 # Amounts
@@ -201,9 +201,9 @@ def direction(s: Observation) -> Finding:
     if evidence.silent_directions is None:
         return NOT_APPLICABLE if s.phase.kind == "metadata" and s.parsed != Parsed() else NO_OUTPUT
     if evidence.silent_directions:
-        return failed(f"no {' and no '.join(evidence.silent_directions)} was done")
+        return failed(f"the tool did no {' and no '.join(evidence.silent_directions)}")
     if evidence.unasked_directions:
-        return failed(f"a {' and a '.join(evidence.unasked_directions)} was done that the phase does not ask for")
+        return failed(f"the tool did a {' and a '.join(evidence.unasked_directions)}, which the phase does not ask for")
     return passed(f"{s.parsed.figures['ops']:,} operations")
 
 
@@ -267,7 +267,7 @@ def queue_depth(s: Observation) -> Finding:
     level = min(1 << (depth.bit_length() - 1), 64)
     reached = sum(percent for name, percent in levels.items() if int(name.lstrip(">=")) >= level)
     if reached < 50:
-        return failed(f"queue depth {depth} was asked for, but only {reached:.0f} % of the I/O had it")
+        return failed(f"only {reached:.0f} % of the I/Os reached the requested queue depth of {depth}")
     if few := _few_in_flight(s, depth):
         return failed(few)
     return passed(f"{reached:.0f} % of the I/O at depth {level} or more")
@@ -293,7 +293,7 @@ def _few_in_flight(s: Observation, depth: int) -> str:
     reached, requested = s.parsed.figures["ops"] * mean_s / issuing_s, s.point.tasks * depth
     if reached >= (_LEAST_IN_FLIGHT - computing) * requested:
         return ""
-    return f"{reached:.1f} I/Os were in flight on average, where {requested:.0f} were asked for"
+    return f"only {reached:.1f} I/Os were in flight on average instead of {requested:.0f}"
 
 
 def plausible(s: Observation) -> Finding:
@@ -303,5 +303,5 @@ def plausible(s: Observation) -> Finding:
     if not links or rate is None:
         return unchecked("target.node_bandwidth is not given") if not links else NO_OUTPUT
     if rate > links * s.point.nodes:
-        return failed(f"{human_size(rate)}/s exceeds the {human_size(links * s.point.nodes)}/s of the links: a cache")
+        return failed(f"{human_size(rate)}/s is faster than the links ({human_size(links * s.point.nodes)}/s): a cache")
     return passed(f"{human_size(rate)}/s of {human_size(links * s.point.nodes)}/s")

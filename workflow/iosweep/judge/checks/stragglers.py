@@ -12,7 +12,7 @@ from iosweep.judge.findings import NOT_APPLICABLE, SHOWN_NODES, Observation, fai
 from iosweep.node import ranks
 from iosweep.node.cpus import parse
 from iosweep.store.record import Finding
-from iosweep.text import some
+from iosweep.text import human_percent, some
 from iosweep.tools import Parsed
 
 #: Share of the median below which a node or worker is a straggler: a worker does fewer I/Os than a node, so its rate
@@ -43,7 +43,7 @@ def even(s: Observation) -> Finding:
     bounded = s.point.phase_time_s is None or s.phase.kind == "metadata"
     runtime_s = s.parsed.figures["runtime_s"]
     if bounded and runtime_s < LEAST_S:
-        return unchecked(f"{runtime_s:.2g} s are too short to compare workers that stop when they are through")
+        return unchecked(f"{runtime_s:.2g} s are too short to compare workers that stop when they are done")
     usable = [node.usable for node in s.run.cpus.nodes if node.usable] if s.run.cpus else []
     sharing = bounded and any(len(parse(cpus)) < s.point.tasks // s.point.nodes for cpus in usable)
     slow, sentences = [], []
@@ -53,13 +53,13 @@ def even(s: Observation) -> Finding:
         share = slowest_share(compared)
         if share is not None and ops >= LEAST_OPS * len(compared):
             slow += _stragglers(kind, compared)
-            sentences.append(f"the slowest of {len(compared)} {kind}s did {share:.0%} of their median")
+            sentences.append(f"the slowest of {len(compared)} {kind}s did {human_percent(share)} of their median")
     if slow:
         return failed(some(slow, SHOWN_NODES, separator="; "))
     if sentences:
         return passed("; ".join(sentences))
     if sharing:
-        return unchecked("workers share CPUs, and those that are through leave them to the others")
+        return unchecked("workers share CPUs, and those that finish leave theirs to the others")
     return unchecked(f"{ops:,.0f} I/Os of {s.point.tasks:,} workers are too few to compare them")
 
 
@@ -71,12 +71,12 @@ def _stragglers(kind: str, rates: Sequence[NodeRate]) -> list[str]:
     ]
     if len(ranked) == 2:
         share = rate(ranked[0]) / rate(ranked[1])
-        return [f"{names[0]} did {share:.0%} of the other's rate"] if share < SLOW_OF_TWO[kind] else []
+        return [f"{names[0]} did {human_percent(share)} of the other's rate"] if share < SLOW_OF_TWO[kind] else []
     middle = median(map(rate, ranked))
     deviation = 1.4826 * median(abs(rate(r) - middle) for r in ranked)
     limit = min(SLOW[kind] * middle, middle - DEVIATIONS * deviation)
     slow = [
-        f"{name} did {rate(r) / middle:.0%} of the {kind}s' median"
+        f"{name} did {human_percent(rate(r) / middle)} of the {kind}s' median"
         for name, r in zip(names, ranked, strict=True)
         if rate(r) < limit
     ]

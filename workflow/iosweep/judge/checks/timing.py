@@ -10,6 +10,7 @@ from statistics import fmean, linear_regression
 from iosweep.histograms import Series, summed
 from iosweep.judge.findings import NO_OUTPUT, NOT_APPLICABLE, Observation, failed, passed, unchecked
 from iosweep.store.record import Finding
+from iosweep.text import human_percent
 from iosweep.tools import CLOCK_S, tools
 from iosweep.tools.reading import LEAST_RUNTIME_S, LEAST_TICKS, too_short_to_be_steady
 
@@ -30,7 +31,7 @@ def duration(s: Observation) -> Finding:
     runtime = s.parsed.figures["runtime_s"]
     clock_s = s.parsed.evidence.clock_s
     clock = "ms" if clock_s == CLOCK_S else f"{clock_s * 1000:g} ms"
-    too_short = f"over after {runtime * 1000:.3g} ms; the tool counts in {clock}"
+    too_short = f"it took only {runtime * 1000:.3g} ms, and the tool counts in {clock}"
     if s.point.phase_time_s is None:
         if runtime < LEAST_TICKS * clock_s:
             return failed(f"{too_short}: raise {'files_per_thread' if s.phase.kind == 'metadata' else 'file_size'}")
@@ -50,7 +51,7 @@ def long_enough(s: Observation) -> Finding:
         return NOT_APPLICABLE
     if runtime < LEAST_RUNTIME_S:
         more = "files_per_thread" if s.phase.kind == "metadata" else "file_size"
-        return failed(f"over after {runtime * 1000:.3g} ms, which is mostly ticks and barriers: raise {more}")
+        return failed(f"it took only {runtime * 1000:.3g} ms, mostly clock ticks and barriers: raise {more}")
     return passed(f"{runtime:.3f} s")
 
 
@@ -64,7 +65,7 @@ def overtime(s: Observation) -> Finding:
         # an I/O that hung at the end took as long as the rest of the run
         if flushed and s.parsed.figures.get("latency_max_s", 0.0) < max(runtime - requested_s, HUNG_S):
             return passed(f"{runtime:.2f} s of {requested_s:.2f} s, the flush at the end included")
-        return failed(f"ran for {runtime:.2f} s where {requested_s:.2f} s were asked for")
+        return failed(f"ran for {runtime:.2f} s instead of {requested_s:.2f} s")
     return passed(f"{runtime:.2f} s of {requested_s:.2f} s")
 
 
@@ -116,16 +117,18 @@ def steady(s: Observation) -> Finding:
         return unchecked(f"{s.point.tool} left no rates over time{why}")
     values = total.values
     if len(values) < WINDOWS or ops_per_s * requested_s < LEAST_OPS_OF_WINDOW * WINDOWS:
-        rates = f"{len(values)} rates over time of {ops_per_s:.3g} I/Os a second"
-        return unchecked(f"{rates} are too few to judge {requested_s:g} s")
+        return unchecked(f"{ops_per_s:.3g} I/Os per second for {requested_s:g} s are too few to judge steadiness")
     edges = [len(values) * k // WINDOWS for k in range(WINDOWS + 1)]
     means = [fmean(values[a:b]) for a, b in pairwise(edges)]
     mean = fmean(means) or 1.0
     excursion = (max(means) - min(means)) / mean
     slope = linear_regression(range(WINDOWS), means).slope * (WINDOWS - 1) / mean
-    changes = f"means of {WINDOWS} windows differ by {excursion:.0%}, and change by {slope:+.0%} over the phase"
+    changes = (
+        f"means of {WINDOWS} windows differ by {human_percent(excursion)} (limit {human_percent(EXCURSION)}), their"
+        f" trend over the phase is {human_percent(slope, '+')} (limit {human_percent(SLOPE)})"
+    )
     if excursion > EXCURSION or abs(slope) > SLOPE:
-        return failed(f"the rate was not steady: {changes}; up to {EXCURSION:.0%} and {SLOPE:.0%} are steady")
+        return failed(f"the rate was not steady: {changes}")
     return passed(changes)
 
 
