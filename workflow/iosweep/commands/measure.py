@@ -46,15 +46,17 @@ def run(arguments: Namespace) -> int:
     sys.stderr = DetachedStream(sys.stderr or io.StringIO())  # it may be closed (`2>&-`)
     works_for = [os.getppid(), *([arguments.works_for] if arguments.works_for else [])]
     refusal: Refusal | None = None
+    lines: Lines | None = None
     try:
         with open_log(arguments.own_log, results) as log:
+            lines = Lines(sys.stderr, log)
             allocation.measure(
                 made,
                 arguments.allocation,
                 results,
                 arguments.manifest,
                 launchers(arguments.scheduler)[arguments.launcher],
-                Lines(sys.stderr, log),
+                lines,
                 arguments.only,
                 works_for,
                 allocation.slurm_job() if arguments.scheduler == "slurm" else None,
@@ -68,7 +70,8 @@ def run(arguments: Namespace) -> int:
             over = error.code == ExitCode.JOB_OVER
             refusal = Refusal(why, error.lasting, error.after, tuple(error.nodes), short_of_time=over)
     except Stopped as error:
-        why, code = f"stopped by {error}; what was measured is stored", ExitCode.INTERRUPTED
+        done = f"{lines.done} measured; " if lines else ""
+        why, code = f"stopped by {error}; {done}the same command goes on", ExitCode.INTERRUPTED
         if arguments.scheduler:  # the report shows why the job ended
             refusal = Refusal(f"its job was {why}", stopped=True)
     except OSError as error:  # of the log, which is in the results

@@ -44,6 +44,11 @@ class Lines:
         self._left_s = self._done_s = 0.0
         self._started = time.monotonic()
 
+    @property
+    def done(self) -> str:
+        """`14 of 21`"""
+        return f"{self._count:,} of {self._total:,}"
+
     def begin(self, repetitions: int, cost_s: float) -> None:
         self._total, self._left_s, self._started = repetitions, cost_s, time.monotonic()
         # separates this run from the error of an earlier one
@@ -68,12 +73,12 @@ class Lines:
         remaining = f"{human_duration(remaining_s)} to go" if self._count < self._total else ""
         phases = tools()[record.point.partition(".")[0]].phases
         figures = [_figure(r.phase, r.headline, r.verdict, phases[r.phase].metric) for r in record.rows]
-        done = f"{self._count:>4}/{self._total}"
+        counted = f"{self._count:>4}/{self._total}"
         repetition = f"r{record.repetition}{' again' if record.attempt > 1 else ''}"
         point = record.point.rpartition(".")[0]
-        screen_line = "  ".join([f"{done} {point} {repetition}", *figures, *([remaining] if remaining else [])])
+        screen_line = "  ".join([f"{counted} {point} {repetition}", *figures, *([remaining] if remaining else [])])
         print(screen_line, file=self._screen, flush=True)
-        log_line = "  ".join([f"{local_time():%F %T%z} {done} {record.point} {repetition}", *figures])
+        log_line = "  ".join([f"{local_time():%F %T%z} {counted} {record.point} {repetition}", *figures])
         print(log_line, file=self._log, flush=True)
         for row in record.rows:
             for reason in row.reasons:  # each reason once, regardless of its numbers
