@@ -64,7 +64,8 @@ class TestBest:
             row(point=str(i), queue_depth=depth, latency_mean_s=mean, latency_p99_s=3 * mean)
             for i, (depth, mean) in enumerate(depths)
         ))  # fmt: skip
-        assert (latency.label, latency.value, latency.notes) == ("Random read latency", "80.0 µs", ("p99 240 µs",))
+        wanted = ("Random read latency (mean)", "80.0 µs", ("p99 240 µs",))
+        assert (latency.label, latency.value, latency.notes) == wanted
         nodes = [row(point=str(n), nodes=n, queue_depth=1, latency_mean_s=80e-6 / n) for n in (1, 4)]
         rate, latency = figures(*nodes)
         assert (latency.value, rate.notes) == ("80.0 µs", ())  # the first of equals
@@ -98,8 +99,8 @@ class TestTargets:
         assert [(figure.label, figure.value) for figure in figures(*both)] == [
             ("Random read on a", "20.0 IOPS"),
             ("Random read on b", "198 IOPS"),
-            ("Random read latency on a", "1.00 ms"),
-            ("Random read latency on b", "1.00 ms"),
+            ("Random read latency (mean) on a", "1.00 ms"),
+            ("Random read latency (mean) on b", "1.00 ms"),
         ]
 
     def test_a_caution_names_the_target_that_it_is_about(self) -> None:
@@ -178,7 +179,7 @@ class TestCauses:
         ] == [
             "Use these figures: all 33 results are valid.",
             "Use these figures: 1 of 1 result is valid.",
-            "Use with care: all 33 results are valid, within these limits.",
+            "Use with care: all 33 results are valid, with 2 limits.",
             "Use with care: 24 of 33 results are valid, 9 suspect.",
             "Examples only: all 17 results are suspect.",
             "Examples only: all 33 results are valid.",

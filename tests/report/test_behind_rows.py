@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -61,11 +60,11 @@ def test_a_percentile_is_the_same_wherever_it_is_shown(tmp_path: Path) -> None:
     results = summarize_campaign(campaign)
     figure = results[0].figure("latency_p99_s")
     assert figure and figure != pytest.approx(summarize(campaign.rows)[0].figure("latency_p99_s"), rel=1e-4)
-    found: Any = results_table.list_latencies([results[0], RESULT])
-    (of, none) = found["of"]
+    found = results_table.list_latencies([results[0], RESULT])
+    (of, none) = found.of
     assert (of, none) == (sorted(of), [])
     table = results_table.make_payload(results, [], {})
     (cell,) = (cell for column, cell in zip(table.columns, table.rows[0], strict=True) if column.title == "p99")
-    assert [of[found["percents"].index(99)], cell * 1e-6] == pytest.approx([figure] * 2, rel=1e-3)  # type: ignore[operator]
+    assert [of[found.percents.index(99)], cell * 1e-6] == pytest.approx([figure] * 2, rel=1e-3)  # type: ignore[operator]
     notes = [note for group in answer.make_groups(results) for one in group.figures for note in one.notes]
     assert f"p99 {formats.quantity(figure, formats.LATENCY)}" in notes

@@ -67,6 +67,8 @@ class TestWhichFiguresThereAre:
         assert [(m.at, m.label) for m in marks if m.measure == "p99"] == [(1, "1"), (4, "4"), (16, "16")]
         assert [m.label for m in marks if m.measure == "mean"] == [None] * 3
         assert [mark.x for mark in marks] == sorted(mark.x for mark in marks if mark.x)
+        many = figures_of(sweep("s", ["rand_read"], {"threads_per_node": range(1, 34)}))
+        assert [*many] == ["iops-by-threads.s"]  # so many labels cannot be read
 
     def test_more_than_four_lines_are_a_heat_map_and_two_points_are_no_line(self) -> None:
         depths = {"queue_depth": [1, 2, 4, 8, 16]}

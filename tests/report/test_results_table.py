@@ -44,6 +44,19 @@ def test_parameters_that_vary_have_a_column_and_the_others_stand_once_for_each_t
     assert same["fio metadata"] == "1000 files per thread, write mode new, filecreate"
 
 
+def test_a_page_of_very_many_results_has_their_figures_alone(
+    results: list[PointSummary], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured() -> tuple[int, set[bool], int]:
+        shown = results_table.make_payload(results, [], {})
+        latencies = results_table.list_latencies(results)
+        return len(shown.rows), {one.repetitions is None for one in shown.details}, len(latencies.of)
+
+    assert measured() == (len(results), {False}, len(results))
+    monkeypatch.setattr(results_table, "MOST_DETAILED", len(results) - 1)
+    assert measured() == (len(results), {True}, 0)
+
+
 def test_a_column_of_figures_has_one_unit() -> None:
     rows = [
         row(repetition=n, ops_per_s=100.0 * n, bandwidth_bytes_per_s=3.0 * M, latency_mean_s=90e-6, latency_p99_s=8e-4)

@@ -55,7 +55,8 @@ NODE, PATH, SPACK = (json.loads((_SAMPLES / f"{name}.json").read_bytes()) for na
 
 Sweep = dict[str, Any]
 Row = dict[str, Any]
-#: row -> (verdict, reason), or None to leave the row valid. Only whole points can be missing.
+#: row -> (verdict, `CHECK: EVIDENCE`, or why it is missing), or None to leave the row valid. Only whole
+#: points can be missing.
 Spoil = Callable[[Mapping[str, Any]], "tuple[str, str] | None"]
 #: row -> how fast its node is, 1 is as the others
 Speed = Callable[[Mapping[str, Any]], float]
@@ -389,8 +390,9 @@ def _spoilt(row: Row, spoil: Spoil) -> Row | None:
     if not found:
         return row
     row |= {"verdict": found[0], "reasons": found[1], "checks_passed": 8, "checks_failed": 1}
-    if row["verdict"] != "missing":
-        return row
+    if row["verdict"] != "missing":  # a reason is the evidence of its check
+        check, _, evidence = found[1].partition(": ")
+        return row | {"failing": check, "reasons": evidence or check}
     if row["reasons"] == columns.NOT_YET:  # of a point that has other repetitions
         return _missing(row) | {"repetition": row["repetition"], "left": True}
     return _missing(row) if row["repetition"] == 1 else None
@@ -478,10 +480,9 @@ def _missing(row: Row) -> Row:
 def _checks(row: Row) -> Iterator[Row]:
     if row["verdict"] == "missing":
         return
-    failing, _, seen = row["reasons"].partition(": ")
     key = {name: row[name] for name in ("point", "repetition", "phase")}
     for check, (severity, outcome, evidence) in CHECKS.items():
-        found = ("fail", seen) if check == failing else (outcome, evidence)
+        found = ("fail", row["reasons"]) if check == row.get("failing") else (outcome, evidence)
         yield {**key, "check": check, "severity": severity, "outcome": found[0], "evidence": found[1]}
 
 

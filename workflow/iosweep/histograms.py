@@ -95,11 +95,11 @@ class Histogram:
     @staticmethod
     def of_table(lowest_s: float, factor: float, counts: Sequence[float | None]) -> Histogram:
         """From a row of the table of latencies. Raises ValueError for bins that iosweep does not write."""
-        valid = bool(counts) and lowest_s > 0 and abs(factor - FACTOR) < 1e-9
-        if not valid or not all(count is not None and count >= 0 for count in counts):
+        known = [count for count in counts if count is not None]
+        valid = 0 < len(known) == len(counts) and lowest_s > 0 and abs(factor - FACTOR) < 1e-9
+        if not valid or not min(known) >= 0:
             raise ValueError("a histogram has bins or counts that we do not write")
-        first = round(BINS_PER_OCTAVE * math.log2(lowest_s * 1e9))
-        return Histogram(first, tuple(int(count or 0) for count in counts))
+        return Histogram(round(BINS_PER_OCTAVE * math.log2(lowest_s * 1e9)), tuple(map(int, known)))
 
     @staticmethod
     def merged(histograms: Sequence[Histogram]) -> Histogram | None:

@@ -104,7 +104,9 @@ def find_cautions(results: Sequence[PointSummary]) -> Iterator[Cause]:
         yield Cause("note", text, remedy=f"set `repetitions: {MIN_REPETITIONS}` or more")
     for in_turn, text in warn_unlike_hosts(counted):
         if not in_turn:
-            yield Cause("note", text.removesuffix("."), remedy="measure them on the same nodes", anchor="nodes")
+            yield Cause(
+                "note", text.removesuffix("."), remedy="for an interval, repeat on the same nodes", anchor="nodes"
+            )
     for text in warn_unlike_builds(counted):
         yield Cause("note", text[0].upper() + text[1:].removesuffix("."), anchor="builds")
 
@@ -117,13 +119,13 @@ def warn_unlike_hosts(results: Iterable[PointSummary]) -> Iterator[tuple[bool, s
     mixed = [result for result in results if result.host_sets > 1]
     for in_turn in (False, True):
         if affected := [result for result in mixed if result.in_turn == in_turn]:
-            count = human_count(len(affected), "result is a mean", "results are means")
+            count = human_count(len(affected), "result averages", "results average")
             names = hosts(host for result in affected for host in result.hosts)
-            over = f"{count} over repetitions on different nodes ({names})"
+            text = f"{count} repetitions on different nodes ({names})"
             if in_turn:
-                yield True, f"{over}, which took turns: the spread includes what they differ by."
+                yield True, f"{text}, which took turns: intervals include what the nodes differ by."
             else:
-                yield False, f"{over}, which may differ: there is no confidence interval."
+                yield False, f"{text}: ranges include what the nodes differ by, and there is no 95 % interval."
 
 
 def warn_unlike_builds(results: Sequence[PointSummary]) -> Iterator[str]:

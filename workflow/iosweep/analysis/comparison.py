@@ -483,10 +483,10 @@ def _describe_rest(found: Comparison) -> str:
         if bound <= found.at_least:
             return f"nothing {'else ' * bool(found.explained)}differs by more than {math.ceil(1000 * bound) / 10:g} %"
     sizes = []
-    for smallest, of in zip(found.smallest, ("a point", "a whole phase"), strict=True):
+    for smallest, of in zip(found.smallest, ("one result", "all results of a phase"), strict=True):
         if smallest is not None and smallest <= _LARGEST:
             loss = smallest if lower_is_better(found.column) else smallest / (1 + smallest)
-            sizes.append(f"of {math.ceil(100 * max(loss, found.at_least) - 1e-6):,} % of {of}")
+            sizes.append(f"of {math.ceil(100 * max(loss, found.at_least) - 1e-6):,} % in {of}")
     kind = "rise" if lower_is_better(found.column) else "loss"
     would = f"a {kind} {', or '.join(sizes)}{',' * (len(sizes) > 1)} would have been found"
     if not sizes:
@@ -545,13 +545,17 @@ def ends(estimate: Estimate) -> tuple[float, float]:
 
 
 def figures(diff: Difference, column: str) -> tuple[str, str]:
-    """The figures of both sides of a single result."""
-    if not diff.single:
+    """The figures of both sides: of a single result, or the range of several of one unit."""
+    first = diff.pairs[0].a
+    if len({pair.a.metric for pair in diff.pairs}) > 1 and not column:
         return "", ""
-    pair = diff.pairs[0]
-    units = formats.units_of(column or pair.a.metric, pair.a.kind)
-    a, b = (result.figure(column or pair.a.metric) or 0.0 for result in (pair.a, pair.b))
-    return formats.quantity(a, units), formats.quantity(b, units)
+    name = column or first.metric
+    a = [pair.a.figure(name) or 0.0 for pair in diff.pairs]
+    b = [pair.b.figure(name) or 0.0 for pair in diff.pairs]
+    units = formats.units_of(name, first.kind)
+    if diff.single:
+        return formats.quantity(a[0], units), formats.quantity(b[0], units)
+    return formats.span(min(a), max(a), units), formats.span(min(b), max(b), units)
 
 
 def count_verdicts(found: Comparison) -> list[tuple[Verdict, int, str]]:
@@ -568,13 +572,13 @@ def caution(compared: Versus) -> str:
     found = compared.found
     if found.design == "rounds" and found.explained:
         if compared.within:
-            return "Not proof of the cause: these values were not measured in turn, and another time alone may do this."
-        measure = "Measure both with `sessions: 3`, or side by side with `targets:`."
-        return f"Not proof that the system changed: another day alone may do this. {measure}"
+            return "Not proof of the cause: these values were not measured in turn, and time alone can do this."
+        measure = "Measure both with `sessions: 3`, or side by side (`targets` in one campaign)."
+        return f"Not proof that the system changed: day-to-day variation alone can do this. {measure}"
     if found.design == "sessions" and found.explained:
         sides = zip(compared.names, *((diff.pairs[0].a, diff.pairs[0].b) for diff in found.singles), strict=True)
         if same_day := [name for name, *results in sides if _span(results) < _OTHER_DAY]:
-            day = f"All sessions of {' and of '.join(same_day)} are of one day: another day alone may do this."
+            day = f"All sessions of {' and of '.join(same_day)} are of one day: day-to-day variation alone can do this."
             return f"{day} Add sessions on other days (`--config sessions=N`)."
     if found.design == "pairs" and max(found.sessions) < _SESSIONS:
         measured = "one session" if max(found.sessions) == 1 else "two sessions"

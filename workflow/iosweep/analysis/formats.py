@@ -82,26 +82,29 @@ def spread(metric: Metric, units: Sequence[Unit], brief: bool = False) -> str:
     """`± 2.1 % (n = 3)`, the 95 % interval; without one to show, the range of the repetitions: `1.21 to 1.25 GiB/s (n =
     3)`; brief: `± 2.1 %`."""
     if metric.n == 1:
-        return f"{metric.iterations} iterations: {_range(metric, units)}" if metric.iterations > 1 else "one repetition"
+        return (
+            f"{metric.iterations} iterations: {span(metric.low, metric.high, units)}"
+            if metric.iterations > 1
+            else "one repetition"
+        )
     if metric.ci95_share is not None:
         return f"± {100 * metric.ci95_share:.1f} %{'' if brief else f' (n = {metric.n})'}"
-    return f"{_range(metric, units)}{f', n = {metric.n}' if brief else f' (n = {metric.n})'}"
+    return f"{span(metric.low, metric.high, units)}{f', n = {metric.n}' if brief else f' (n = {metric.n})'}"
 
 
-def _range(metric: Metric, units: Sequence[Unit]) -> str:
-    unit = pick(units, metric.high)
-    return f"{number(metric.low / unit.size)} to {number(metric.high / unit.size)} {unit.name}"
+def span(low: float, high: float, units: Sequence[Unit]) -> str:
+    """`1.21 to 1.25 GiB/s`"""
+    unit = pick(units, high)
+    return f"{number(low / unit.size)} to {number(high / unit.size)} {unit.name}"
 
 
-def percent(share: float, ends: tuple[float, float] | None = None) -> str:
-    """`92 %`, `92 % (89 to 95 %)`; without the interval if all three numbers are equal."""
-    text = _format_percent(share)
-    if ends is None:
-        return f"{text} %"
-    low, high = map(_format_percent, ends)
+def percent(share: float, ends: tuple[float, float] | None = None, of: str = "") -> str:
+    """`92 %`, `92 % (89 to 95 %)`, `92 % of that (89 to 95 %)`; without the interval if all three numbers are equal."""
+    text = f"{_format_percent(share)} %{of}"
+    low, high = map(_format_percent, ends or (share, share))
     if low == high:
-        return f"{text} %" if low == text else f"{text} % ({low} %)"
-    return f"{text} % ({low} to {high} %)"
+        return text if low == _format_percent(share) else f"{text} ({low} %)"
+    return f"{text} ({low} to {high} %)"
 
 
 def _format_percent(share: float) -> str:
@@ -121,7 +124,7 @@ def listing(texts: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
-def span(moments: Iterable[datetime]) -> str:
+def period(moments: Iterable[datetime]) -> str:
     """`2025-06-02 09:41 to 10:12 UTC`."""
     ordered = sorted(moments)
     if not ordered:
@@ -274,7 +277,7 @@ def describe(condition: Conditions, kind: str, drawn: Iterable[str] = ()) -> str
 
 def _list_words(condition: Conditions) -> list[str]:
     name = tool(condition.tool)
-    phrases: dict[object, str] = {"new": "new files", "random": "random data", "tool_default": f"{name}'s own data"}
+    phrases: dict[object, str] = {"new": "new files", "random": "random data", "tool_default": f"{name}'s default data"}
     direct = {True: "O_DIRECT", False: "through the page cache", headline_groups.NOT_TOLD: "O_DIRECT not told"}
     flushed = {False: "not flushed", headline_groups.NOT_TOLD: "flush not told"}
     words = [

@@ -22,7 +22,7 @@ from iosweep.analysis.summary import (
 )
 from iosweep.judge import statistics
 from iosweep.judge.best import Candidate, best, candidate
-from iosweep.judge.statistics import ALPHA, MIN_REPETITIONS, Estimate, Noise, Sample
+from iosweep.judge.statistics import ALPHA, MIN_REPETITIONS, Estimate, Sample
 from iosweep.plan.headline_groups import HeadlineGroup, load, of_phase
 from iosweep.tables.reader import ResultRow
 from iosweep.text import human_count
@@ -34,7 +34,7 @@ class Best:
     """The best of `of` points in a column.
 
     metrics: of the fresh repetitions if any, else of the repetitions that selected the point; alike: points that cannot
-    be distinguished from it, closest first.
+    be distinguished from it.
     """
 
     result: PointSummary
@@ -106,8 +106,9 @@ def find_lowest_latency(results: Sequence[PointSummary]) -> Best | None:
     """The lowest mean latency of a phase at the lowest queue depth on the fewest nodes: the cost of an I/O without
     queueing."""
     measured = [result for result in results if "latency_mean_s" in result.metrics]
-    loads = {result.point: load(result.parameters["queue_depth"], result.nodes) for result in measured}
-    least = [result for result in measured if loads[result.point] == min(loads.values())]
+    loads = [load(result.parameters["queue_depth"], result.nodes) for result in measured]
+    lowest = min(loads, default=None)
+    least = [result for result, own in zip(measured, loads, strict=True) if own == lowest]
     return Rivals(least, "latency_mean_s").best(lowest=True) if least else None
 
 
@@ -119,7 +120,7 @@ class Rivals:
     column: str
     candidates: dict[str, Candidate] = field(init=False, repr=False)
     _samples: dict[str, Sample] = field(init=False, repr=False)
-    _noise: Noise | None = field(init=False, repr=False)
+    _means: dict[str, Estimate] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.candidates, samples = {}, {}
@@ -136,7 +137,9 @@ class Rivals:
                     samples[result.point] = figure.sample
         adjusted = statistics.remove_rounds([*samples.values()])
         self._samples = dict(zip(samples, adjusted, strict=True))
-        self._noise = statistics.pool(adjusted)
+        noise = statistics.pool(adjusted)
+        means = ((point, statistics.mean([sample], noise)) for point, sample in self._samples.items() if noise)
+        self._means = {point: mean for point, mean in means if mean}
 
     def best(self, lowest: bool = False) -> Best | None:
         """The best point; None without points."""
@@ -146,7 +149,6 @@ class Rivals:
         known = {result.point: result for result in self.results}
         top = known[winner.point]
         alike = [known[point] for point in self.candidates if point != top.point and self.is_alike(known[point], top)]
-        alike.sort(key=lambda rival: abs(math.log(self.share(rival, top) or math.inf)))
         return Best(top, self.column, len(self.candidates), tuple(alike))
 
     def share(self, result: PointSummary, base: PointSummary) -> float:
@@ -162,7 +164,9 @@ class Rivals:
         a, b = self._samples.get(result.point), self._samples.get(base.point)
         if a is None or b is None or min(len(a), len(b)) < MIN_REPETITIONS:
             return None
-        return statistics.ratio_of_rounds([(a, b)], self._noise) if self._noise else statistics.ratio([(a, b)])
+        if self._means:
+            return statistics.subtract(self._means[result.point], self._means[base.point])
+        return statistics.ratio([(a, b)])
 
     def is_alike(self, result: PointSummary, base: PointSummary) -> bool:
         """Whether a point may be as good as the best one (`base`). Luck has a part in the choice, so the risk of

@@ -122,7 +122,7 @@ def _write_claim(subject: str, best: PointSummary, results: Sequence[PointSummar
     place = f"at {lead_value}" + (f" with {formats.listing(rest)}" if rest else "")
     certain = any(place.tells for place in lead.others) and lead.run == (lead.at, lead.at)
     if certain and lead.at == len(lead.places) - 1 and lead.places[-2].share * (1 + LEAST_GAIN) < 1:
-        return f"{subject} still rise {place}"
+        return f"{subject} still rise {place}, the last value"
     return f"{subject} {'peak' if certain and 0 < lead.at < len(lead.places) - 1 else 'are highest'} {place}"
 
 
@@ -154,7 +154,7 @@ def _describe_axis(line: Line, rivals: Rivals) -> Iterator[str]:
         if not all(place.tells for place in line.places[first : last + 1] if place is not line.best):
             yield f"the runs are too noisy to compare {_format_span(line.column, low, high, ' and ')}"
         else:
-            yield f"no difference can be shown between {_format_span(line.column, low, high, ' and ')}"
+            yield f"{_format_span(line.column, low, high, ' to ')} cannot be told apart"
 
 
 def _describe_scaling(line: Line, rivals: Rivals) -> str:
@@ -178,7 +178,7 @@ def _describe_shares(line: Line, told: Place | None) -> Iterator[str]:
         yield from (_format_share(line, place) for place in line.others if place.tells and not place.alike)
         if alike := [formats.named(line.column, place.value) for place in line.others if place.alike]:
             best = formats.named(line.column, line.best.value)
-            yield f"no difference between {formats.listing([best, *alike])} can be shown"
+            yield f"{formats.listing([best, *alike])} cannot be told apart"
         return
     before, last = line.reaching, line.places[-1]
     if before and before.tells and before is not told:
@@ -190,7 +190,7 @@ def _describe_shares(line: Line, told: Place | None) -> Iterator[str]:
 def _format_share(line: Line, place: Place) -> str:
     reach = "reach" if parameters()[line.column].singular and place.value != 1 else "reaches"
     assert place.ratio
-    share = formats.percent(place.share, (place.ratio.low, place.ratio.high))
+    share = formats.percent(place.share, (place.ratio.low, place.ratio.high), " of that")
     return f"{formats.named(line.column, place.value)} {reach} {share}"
 
 

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from statistics import fmean
 
 from iosweep.histograms import Histogram
@@ -218,8 +218,16 @@ def summarize(rows: Iterable[ResultRow], histograms: HistogramReader = no_histog
         return histograms({_key(row) for row in timed if row.verdict in COUNTED})
 
     @cache
+    def percentiles() -> dict[str, list[RepeatedFigure | None]]:  # all of a part together: its histograms merge once
+        each = [{column: _collect(rows, column, known) for column in PERCENTILES} if rows else {} for rows in parts]
+        return {column: [figures.get(column) for figures in each] for column in PERCENTILES}
+
+    @cache
     def read(column: str) -> list[Metric | None]:
-        figures = [_collect(rows, column, known) if rows else None for rows in parts]
+        if column in PERCENTILES:
+            figures = percentiles().pop(column)
+        else:
+            figures = [_collect(rows, column, known) if rows else None for rows in parts]
         estimates = iter(agreement.estimates([figure for figure in figures if figure]))
         column_metrics = []
         for figure, rows in zip(figures, parts, strict=True):
@@ -299,7 +307,7 @@ def summarize_figure(figure: RepeatedFigure, estimate: Estimate | None = None) -
 def geometric_mean(values: Collection[float]) -> float:
     """0 if a value is 0."""
     first = next(iter(values))  # equal values have exactly this mean
-    return first * math.exp(fmean(math.log(value / first) for value in values)) if min(values) > 0 else 0.0
+    return first * math.exp(fmean([math.log(value / first) for value in values])) if min(values) > 0 else 0.0
 
 
 def _add_iterations(metric: Metric, rows: Sequence[ResultRow]) -> Metric:
@@ -336,14 +344,22 @@ def _merge(
 ) -> tuple[dict[Round, float], Sample | None]:
     """(the percentile of each repetition, the sample of that of all their I/Os together); no values if too few I/Os are
     beyond it. values: percentiles of the tool, which has finer bins; repetitions with few I/Os have none."""
-    total = Histogram.merged([*parts.values()])
-    if total is None or not (merged := total.percentiles([percent])):
+    total, others = _leave_one_out(tuple(parts.values()))
+    if not (merged := total.percentiles([percent])):
         return {}, None
     each = {key: values.get(key) or part.percentile(percent) for key, part in parts.items()}
     # a percentile of a sum lies between those of its parts, which the tool knows better
     figure = min(max(merged[0], min(each.values())), max(each.values()))
-    without = {key: total.without(part).percentile(percent) for key, part in parts.items()}
+    without = {key: rest.percentile(percent) for key, rest in zip(parts, others, strict=True)}
     return each, statistics.jackknife(figure, each, without)
+
+
+@lru_cache(maxsize=1)  # for the next percentile of the same repetitions
+def _leave_one_out(parts: tuple[Histogram, ...]) -> tuple[Histogram, list[Histogram]]:
+    """The sum of two or more histograms, and what it is without each."""
+    total = Histogram.merged(parts)
+    assert total is not None
+    return total, [total.without(part) for part in parts]
 
 
 def _find_histograms(rows: Iterable[ResultRow], known: Mapping[RowKey, Histogram]) -> dict[Round, Histogram]:

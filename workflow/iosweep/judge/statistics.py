@@ -152,35 +152,28 @@ def estimate(sample: Sample, noise: Noise | None = None) -> Estimate | None:
     The widest interval counts: by the scatter of its rounds, of its sessions (of three or more: two alone, as after a
     run that went on, would leave no interval), or the usual one of the phase (`noise`, for a few repetitions).
     """
-    found, means = _widen(_mean([sample]), noise), _means_of_sessions(sample)
-    of_sessions = _mean([means]) if len(means) >= MIN_SESSIONS else None
+    found, means = mean([sample], noise), _means_of_sessions(sample)
+    of_sessions = mean([means]) if len(means) >= MIN_SESSIONS else None
     if found is None or of_sessions is None:
         return found
     other = replace(found, error=of_sessions.error, freedom=of_sessions.freedom)
     return max(found, other, key=lambda one: one.half_width_share)
 
 
-def _widen(found: Estimate | None, noise: Noise | None) -> Estimate | None:
-    """Widen the interval of a few repetitions to that of the usual scatter of their phase."""
-    if found is None or noise is None or found.n > _MAX_WIDENED:
-        return found
-    usual = replace(found, error=math.sqrt(noise.variance / found.n), freedom=noise.freedom)
-    return max(found, usual, key=lambda one: one.half_width_share)
-
-
-def _mean(samples: Sequence[Sample]) -> Estimate | None:
+def mean(samples: Sequence[Sample], noise: Noise | None = None) -> Estimate | None:
     """The mean of a point, or of several points with equal weights; None with fewer than two rounds.
 
     The rounds, not the repetitions, are independent, because a disturbance of a round affects all of its points
     (cluster-robust: B. E. Hansen, "Econometrics", section 4.21). If sessions differ by more than rounds explain, the
     error is that of sessions, with the degrees of freedom of rounds: a few sessions would show no difference at all.
+    The usual scatter of the phase (`noise`) may widen the interval of a few repetitions.
     """
     residuals: dict[Round, float] = {}
     means: list[float] = []
     for sample in samples:
-        means.append(mean := fmean(sample.values()))
+        means.append(fmean(sample.values()))
         for key, log in sample.items():
-            residuals[key] = residuals.get(key, 0.0) + (log - mean) / len(sample) / len(samples)
+            residuals[key] = residuals.get(key, 0.0) + (log - means[-1]) / len(sample) / len(samples)
     if (rounds := len(residuals)) < 2:
         return None
     sessions: dict[str | None, float] = {}
@@ -188,7 +181,11 @@ def _mean(samples: Sequence[Sample]) -> Estimate | None:
         sessions[session] = sessions.get(session, 0.0) + residual
     squares = [_sum_squares(residuals.values()), _MIN_SCATTER**2 / rounds]
     squares += [_sum_squares(sessions.values())] if len(sessions) > 1 else []
-    return Estimate(min(map(len, samples)), fmean(means), math.sqrt(max(squares)), rounds - 1)
+    found = Estimate(min(map(len, samples)), fmean(means), math.sqrt(max(squares)), rounds - 1)
+    if noise is None or found.n > _MAX_WIDENED:
+        return found
+    usual = replace(found, error=math.sqrt(noise.variance / found.n), freedom=noise.freedom)
+    return max(found, usual, key=lambda one: one.half_width_share)
 
 
 def _sum_squares(residuals: Iterable[float]) -> float:
@@ -216,7 +213,7 @@ def grade(figure: Estimate | None) -> Grade | None:
 
 def is_scattered(sample: Sample) -> bool:
     """Whether a figure is not repeatable: its repetitions suffice for a grade, but their own scatter is too wide."""
-    return len(sample) >= MIN_REPETITIONS and grade(_mean([sample])) is None
+    return len(sample) >= MIN_REPETITIONS and grade(mean([sample])) is None
 
 
 def variance(values: Sequence[float]) -> float:
@@ -244,14 +241,14 @@ def ratio(pairs: Sequence[tuple[Sample, Sample]]) -> Estimate | None:
 
 def ratio_of_pairs(pairs: Sequence[tuple[Sample, Sample]]) -> Estimate | None:
     """The same round by round. A round that a side lacks does not count: another time may have been slower."""
-    return _mean([{key: a[key] - b[key] for key in a if key in b} for a, b in pairs])
+    return mean([{key: a[key] - b[key] for key in a if key in b} for a, b in pairs])
 
 
-def ratio_of_rounds(pairs: Sequence[tuple[Sample, Sample]], noise: Noise | None = None) -> Estimate | None:
+def ratio_of_rounds(pairs: Sequence[tuple[Sample, Sample]]) -> Estimate | None:
     """The same of points of two campaigns, by the scatter of the rounds within each: what differs between days is not
-    in it. noise: as in `estimate`."""
-    a, b = (_widen(_mean([pair[side] for pair in pairs]), noise) for side in (0, 1))
-    return _subtract(a, b) if a and b else None
+    in it."""
+    a, b = (mean([pair[side] for pair in pairs]) for side in (0, 1))
+    return subtract(a, b) if a and b else None
 
 
 def ratio_of_sessions(pairs: Sequence[tuple[Sample, Sample]]) -> Estimate | None:
@@ -259,7 +256,7 @@ def ratio_of_sessions(pairs: Sequence[tuple[Sample, Sample]]) -> Estimate | None
 
     Sessions of both scatter alike, so their variances are pooled: a few sessions alone estimate theirs too poorly.
     """
-    a, b = (_mean([_means_of_sessions(pair[side]) for pair in pairs]) for side in (0, 1))
+    a, b = (mean([_means_of_sessions(pair[side]) for pair in pairs]) for side in (0, 1))
     if a is None or b is None:
         return None
     freedom = a.freedom + b.freedom
@@ -293,7 +290,7 @@ def _means_of_sessions(sample: Sample) -> Sample:
     return {(session, 0): fmean(values) for session, values in logs.items()}
 
 
-def _subtract(a: Estimate, b: Estimate) -> Estimate:
+def subtract(a: Estimate, b: Estimate) -> Estimate:
     """The ratio of two independent estimates, by Welch's test."""
     squares = [(side.error**2, side.freedom) for side in (a, b)]
     total = sum(square for square, _ in squares)

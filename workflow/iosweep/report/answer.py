@@ -12,7 +12,7 @@ from iosweep.analysis.acceptance import PublishedShares
 from iosweep.analysis.caveats import Cause
 from iosweep.analysis.comparison import NamedCampaign
 from iosweep.analysis.headline import Best
-from iosweep.analysis.summary import PointSummary, count_results
+from iosweep.analysis.summary import OUTCOMES, PointSummary, count_results
 from iosweep.node import fs_types
 from iosweep.plan.headline_groups import LATENCY_PHASES, Conditions, Value
 from iosweep.plan.model import describe_targets
@@ -93,6 +93,10 @@ def make_groups(results: Sequence[PointSummary], shares: PublishedShares | None 
         for (phase, _), of_phase in phases.items():
             if phase in LATENCY_PHASES and (best := headline.find_lowest_latency(of_phase)):
                 figures.append(figure(best, of_phase))
+        if len(figures) > 1 and not any(figure.value for figure in figures):
+            figures = [
+                Figure(f"All {len(figures)} phases", max(figures, key=lambda one: OUTCOMES.index(one.verdict)).verdict)
+            ]
         title = formats.describe(condition, kind, dict.fromkeys(phase for phase, _ in phases))
         if isinstance(size, int):  # empty files are another test
             title += f", files of {formats.size(size)}" if size else ", empty files"
@@ -134,11 +138,11 @@ def _figure(best: Best, place: str, shares: PublishedShares, rivals: Sequence[Po
     published = (one.text for one in shares.get((result.point, result.phase), ()) if one.published.lowest == latency)
     notes += [*published][:1]
     if best.alike and metric.estimate:
-        notes.append(f"{human_count(len(best.alike), 'other is', 'others are')} as good")
+        notes.append(f"{human_count(len(best.alike), 'other point')} as good")
     incomplete = "" if best.confirmed else caveats.describe_incomplete(result)
     spread = formats.spread(metric, units) if metric.n > 1 or not incomplete else ""
     return Figure(
-        label=_label(result, " latency" if latency else ""),
+        label=_label(result, " latency (mean)" if latency else ""),
         verdict=best.verdict,
         value=formats.quantity(metric.figure, units),
         spread=", ".join(filter(None, (incomplete, spread))),
@@ -156,9 +160,12 @@ def explain_choice(groups: Sequence[Group]) -> str:
     most = max(best.of for best in chosen)
     confirmed = [best.confirmed for best in chosen]
     if all(confirmed):
-        return f"The best of up to {most:,} points, measured again: figures are of these fresh repetitions alone."
-    text = f"The best of up to {most:,} points, chosen by the same repetitions and so likely a little too good"
-    return f"{text}{'; some are confirmed' if any(confirmed) else ''}: `confirm: 3` measures the best points again."
+        return (
+            f"Each is the best of up to {most:,} points, measured again: figures are of these fresh repetitions alone."
+        )
+    text = f"Each is the best of up to {most:,} points, picked by the same repetitions, so it may be a little too good"
+    some_are = "; some are confirmed" if any(confirmed) else ""
+    return f"{text}{some_are}. `confirm: 3` in the sweep measures the best points again."
 
 
 # the verdict of the whole
@@ -202,7 +209,7 @@ def judge(counts: Mapping[str, int], cautions: int = 0, examples: bool = False) 
     parts = [(first[0], f"{whole} {'is' if first[1] == 1 else 'are'} {_WORDS.get(first[0], first[0])}")]
     parts += [(outcome, f"{count:,} {_WORDS.get(outcome, outcome)}") for outcome, count in others]
     if cautions and not flawed + unmeasured:
-        parts.append(("", "within these limits"))
+        parts.append(("", f"with {human_count(cautions, 'limit')}"))
     return Judgement(grade, tuple(parts), verdict)
 
 
@@ -213,6 +220,9 @@ def find_causes(campaign: Campaign, results: Sequence[PointSummary]) -> list[Cau
     """Each cause of doubt once, the most urgent first."""
     asked = system.without_node_check(campaign, results)  # which compares nodes
     cautions = [*_find_cautions(campaign), *caveats.find_cautions(asked)]
+    if (checked := system.node_check(campaign, results)) and checked.odd:
+        text, remedy = checked.sentence.removesuffix("."), "look there before you use figures of all nodes"
+        cautions.insert(0, Cause("note", text, remedy=remedy, anchor="nodes"))
     return [*caveats.find_causes(results, campaign.checks), *cautions]
 
 
@@ -275,13 +285,13 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], shares: Publishe
     asked = system.without_node_check(campaign, results)
     groups, said = make_groups(asked, shares), sentences.describe_sweeps(asked, about.sweeps)
     causes = find_causes(campaign, results)
-    odd = [*_compare_targets(campaign, results), *([checked.sentence] if checked and checked.odd else [])]
-    stand_out = sentences.choose_findings(said, _FINDINGS - len(odd))
+    differences = [*_compare_targets(campaign, results)]
+    stand_out = sentences.choose_findings(said, _FINDINGS - len(differences))
     examples = any(_is_memory(campaign, name) for name in about.targets)
     return {
         "about": about,
-        "measured": formats.span(row.started for row in campaign.rows if row.started),
-        "hosts": _hosts(results),
+        "measured": formats.period(row.started for row in campaign.rows if row.started),
+        "hosts": name_hosts(results),
         "targets": [
             (target.directory, name, [f"{fstype} on {source}" for fstype, source in _sources(campaign, name) if source])
             for name, target in about.targets.items()
@@ -294,13 +304,13 @@ def answer(campaign: Campaign, results: Sequence[PointSummary], shares: Publishe
         "accepted": (acceptance.worst(decisions), acceptance.sentence(decisions)) if decisions else None,
         "headline": groups,
         "choice": explain_choice(groups),
-        "findings": [*odd, *(one.finding for one in stand_out)],
+        "findings": [*differences, *(one.finding for one in stand_out)],
         "said": said,
         "node_check": checked,
     }
 
 
-def _hosts(results: Sequence[PointSummary]) -> str:
+def name_hosts(results: Sequence[PointSummary]) -> str:
     """All nodes that measured; "" without any."""
     names = {host for result in results for host in result.hosts}
     return f"{len(names):,} nodes: {formats.hosts(names)}" if len(names) > 3 else formats.hosts(names)

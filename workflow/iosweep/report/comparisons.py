@@ -7,10 +7,10 @@ from itertools import pairwise
 
 from iosweep.analysis import comparison, formats
 from iosweep.analysis import history as words
-from iosweep.analysis.comparison import Comparison, Difference, Verdict, Versus
+from iosweep.analysis.comparison import Comparison, Difference, NamedCampaign, Verdict, Versus
 from iosweep.analysis.history import Headline, History
 from iosweep.analysis.summary import Metric, geometric_mean
-from iosweep.report import page
+from iosweep.report import answer, page, quality
 
 # two campaigns
 
@@ -26,10 +26,16 @@ _CLASSES: dict[Verdict, str] = {
 
 def compare_page(found: Sequence[Versus]) -> str:
     """One or more comparisons as HTML."""
-    sides = [found[0].a, *(one.b for one in found if not one.within)]
+    sides = [(side, _facts(side)) for side in (found[0].a, *(one.b for one in found if not one.within))]
     return page.page(
         "comparison", title=comparison.title(found), sides=sides, parts=list(map(_part, found)), half=_HALF
     )
+
+
+def _facts(side: NamedCampaign) -> list[str]:
+    """What was measured, where and when."""
+    period = formats.period(row.started for row in side.campaign.rows if row.started)
+    return [side.campaign.about.on, answer.name_hosts(side.results), *quality.name_programs(side.campaign), period]
 
 
 def _part(versus: Versus) -> dict[str, object]:
@@ -51,6 +57,7 @@ def _part(versus: Versus) -> dict[str, object]:
         "each": [_strip(found, one, edge) for one in singles],
         "matters": _HALF * min(1.0, found.at_least / edge),
         "edge": f"±{100 * edge:.0f} %",
+        "least": f"below {100 * found.at_least:g} %",
         "notes": list(comparison.notes(versus)),
     }
 

@@ -36,6 +36,8 @@ _LOG_FROM = 30
 _LEAST_POINTS = 3
 #: More lines than these become a heat map.
 _MOSTLINES = 4
+#: A curve has a label at each mark: more of them cannot be read.
+_MOST_LABELED = 32
 
 BARS = {
     "ci95": "Bars: 95 % confidence interval over the repetitions.",
@@ -199,7 +201,8 @@ def _quantities(cut: Slice) -> tuple[str, ...]:
     varying = {c for c in parameters() if len(distinct(result.parameters[c] for result in cut.results)) > 1}
     load = QUEUE_DEPTH if QUEUE_DEPTH.column in {*varying, *cut.fixed} else THREADS_PER_NODE
     both = TRANSFER_SIZE.column in varying and cut.x != QUEUE_DEPTH.column
-    return (*(("throughput", "iops") if both else ("rate",)), *(("latency",) if cut.x == load.column else ()))
+    curve = cut.x == load.column and len({result.parameters[cut.x] for result in cut.results}) <= _MOST_LABELED
+    return (*(("throughput", "iops") if both else ("rate",)), *(("latency",) if curve else ()))
 
 
 def _rate_figure(cut: Slice, quantity: str, origin: str) -> Figure | None:

@@ -97,7 +97,8 @@ def _coded(text: str) -> Markup:
 
 
 def _unbroken(text: str) -> str:
-    """Keep `n = 3` and `2.1 %` on one line of a narrow card."""
+    """Keep `n = 3`, `2.1 %` and `(89 to 95 %)` on one line."""
+    text = re.sub(r"\([^();]{,30}\)", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
     return re.sub(r" (?=[=%])|(?<=[=±]) ", "\N{NO-BREAK SPACE}", text)
 
 
@@ -174,9 +175,9 @@ def render(results: Path) -> str:
 
 
 def _rounded(value: object) -> object:
-    """Round to six significant digits, to save bytes."""
+    """Round to four significant digits, which a drawing does not show, to save bytes."""
     if isinstance(value, dict):
         return {name: _rounded(one) for name, one in value.items()}
     if isinstance(value, tuple):
         return [_rounded(one) for one in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+    return float(f"{value:.4g}") if isinstance(value, float) else value

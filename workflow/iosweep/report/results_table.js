@@ -128,7 +128,8 @@ function behind({row, details: found, series, index}) {
       element("div", {}, element("dt", {}, title), element("dd", {}, unit?.startsWith("±") ? `± ${shown(row[i], type)} %` : [shown(row[i], type), unit].filter(Boolean).join(" "))))));
   }
   for (const texts of [found.reasons, found.published]) if (texts.length) parts.push(element("ul", {}, ...texts.map((text) => element("li", {}, text))));
-  if (found.repetitions.length) parts.push(repetitionsOf(found));
+  if (found.repetitions === null) parts.push(element("p", {class: "muted"}, `Too many results for the page to have their repetitions: iosweep show ${report.campaign} ${point}`));
+  else if (found.repetitions.length) parts.push(repetitionsOf(found));
   parts.push(...figuresOf(series, report.latencies.of[index] ?? []));
   const evidence = Object.entries(found.evidence);
   if (evidence.length) parts.push(element("ul", {class: "muted"}, ...evidence.map(([text, repetitions]) => element("li", {}, `${text} (repetition ${repetitions.join(", ")})`))));

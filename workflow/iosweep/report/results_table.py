@@ -80,7 +80,8 @@ class Details(Struct, frozen=True):
     """Data behind a row.
 
     `each`: the command is the first node's, and each node started its own; `published`: shares of published figures, in
-    words; `evidence`: nodes, jobs and open checks -> the repetitions that they belong to.
+    words; `repetitions`: None if the page has too many results for them; `evidence`: nodes, jobs and open checks -> the
+    repetitions that they belong to.
     """
 
     sweeps: str
@@ -88,7 +89,7 @@ class Details(Struct, frozen=True):
     each: bool
     reasons: tuple[str, ...]
     published: list[str]
-    repetitions: list[list[Cell]]
+    repetitions: list[list[Cell]] | None
     evidence: dict[str, list[int]]
 
 
@@ -99,6 +100,10 @@ class Payload(Struct, frozen=True):
     rows: list[list[Cell]]
     repetition_columns: list[Column]
     details: list[Details]
+
+
+#: A page with more results has their figures alone: repetitions and latencies of 20,000 are 4 MB.
+MOST_DETAILED = 5_000
 
 
 def sort_results(results: Iterable[PointSummary], sweeps: Iterable[SweepFacts]) -> list[PointSummary]:
@@ -124,7 +129,7 @@ def make_payload(results: Sequence[PointSummary], checks: Iterable[CheckRow], sh
         columns=[column for column, _ in columns],
         rows=[[read(result) for _, read in columns] for result in results],
         repetition_columns=[column for column, _ in _REPETITION],
-        details=[_details(result, shares, opened) for result in results],
+        details=[_details(result, shares, opened, len(results) <= MOST_DETAILED) for result in results],
     )
 
 
@@ -344,7 +349,7 @@ def _cell(result: PointSummary | None) -> SummaryCell:
 # behind a row: its repetitions
 
 
-def _details(result: PointSummary, shares: PublishedShares, opened: Mapping[Phase, list[str]]) -> Details:
+def _details(result: PointSummary, shares: PublishedShares, opened: Mapping[Phase, list[str]], whole: bool) -> Details:
     first = result.rows[0]
     evidence: dict[str, list[int]] = {}
     for row in result.rows:
@@ -360,7 +365,9 @@ def _details(result: PointSummary, shares: PublishedShares, opened: Mapping[Phas
         each=result.nodes > 1 and not formats.is_mpi(result.tool),
         reasons=result.reasons,
         published=[share.text for share in shares.get((result.point, result.phase), ())],
-        repetitions=[[read(row) for _, read in _REPETITION] for row in result.rows if row.repetition is not None],
+        repetitions=[[read(row) for _, read in _REPETITION] for row in result.rows if row.repetition]
+        if whole
+        else None,
         evidence=evidence,
     )
 
@@ -504,7 +511,15 @@ def _drawing(title: str, units: Sequence[Unit], named: Sequence[tuple[str, Serie
     yield Drawing(title, unit.name, tuple(lines), len(means) - len(drawn))
 
 
-def list_latencies(results: Sequence[PointSummary]) -> dict[str, object]:
-    """For the page's script: percents, and the latencies of each result at these in seconds (empty without any)."""
-    latencies = [[float(f"{value:.4g}") for value in result.percentiles(PERCENTS)] for result in results]
-    return {"percents": PERCENTS, "of": latencies}
+class Latencies(Struct, frozen=True):
+    """of: for each result its latencies at these percents in seconds, empty without any; no results if they are too
+    many for the page."""
+
+    percents: tuple[float, ...]
+    of: list[list[float]]
+
+
+def list_latencies(results: Sequence[PointSummary]) -> Latencies:
+    """The distribution of the latencies of each result, for the page's script."""
+    shown = results if len(results) <= MOST_DETAILED else ()
+    return Latencies(PERCENTS, [[float(f"{value:.4g}") for value in result.percentiles(PERCENTS)] for result in shown])

@@ -253,7 +253,12 @@ def node_check(campaign: Campaign, results: Sequence[PointSummary]) -> NodeCheck
 def _find_odd(tests: Sequence[tuple[PointSummary, str, NodeComparison]]) -> dict[str, list[str]]:
     """Nodes that stand out -> their share of the median in these tests. What is furthest from it comes first."""
     shares = sorted(
-        (-abs(test.ratio(host) - 1), formats.natural(host), host, f"{human_percent(test.ratio(host))} in {title}")
+        (
+            -abs(test.ratio(host) - 1),
+            formats.natural(host),
+            host,
+            f"{human_percent(test.ratio(host))} of the median in {title}",
+        )
         for _, title, test in tests
         for host in filter(test.stands_out, test.values)
     )
@@ -272,11 +277,13 @@ def _sentence(hosts: Sequence[str], odd: Mapping[str, Sequence[str]], enough: bo
     if not odd:
         return f"None of {len(hosts)} nodes stands out from the nodes' median."
     texts = []
-    for host, (first, *others) in odd.items():  # `node06 (34 % in sequential write 1 MiB, and 1 other test)`
+    for host, (
+        first,
+        *others,
+    ) in odd.items():  # `node06 (34 % of the median in sequential write 1 MiB, and 1 other test)`
         more = f", and {human_count(len(others), 'other test')}" if others else ""
         texts.append(f"{host} ({first}{more})")
-    stand = "stands" if len(odd) == 1 else "stand"
-    return f"{len(odd)} of {len(hosts)} nodes {stand} out from the nodes' median: {some(texts, 4)}."
+    return f"{len(odd)} of {len(hosts)} nodes {'stands' if len(odd) == 1 else 'stand'} out: {some(texts, 4)}."
 
 
 def _quantity(result: PointSummary, value: float) -> str:

@@ -136,7 +136,7 @@ WRITTEN_DATA = Option(
     "What is written: random data, or the tool's own buffers (tool_default).",
     kinds=DATA,
     choices=("random", "tool_default"),
-    labels={"random": "random data", "tool_default": "the tool's own data"},
+    labels={"random": "random data", "tool_default": "the tool's default data"},
     role="condition",
     captions=NEVER,
 )
